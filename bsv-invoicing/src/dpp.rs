@@ -20,7 +20,7 @@ mod received;
 mod terms;
 
 pub(crate) use acknowledgement::refusal;
-pub use acknowledgement::{Acknowledgement, AnswerError, MAX_WORDS_LEN};
+pub use acknowledgement::{Acknowledgement, AnswerError, MAX_REPEATED_LEN, MAX_WORDS_LEN};
 pub use channel::ChannelMessage;
 pub use dialect::Dialect;
 pub use payment::{MAX_REFUND_TO_LEN, Payment, PaymentError};

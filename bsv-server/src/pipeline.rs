@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use bsv_invoicing::dpp::MAX_MESSAGE_LEN;
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::http::request::Parts;
@@ -224,9 +223,11 @@ impl Instance {
     where
         B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        let (max_len, large): (usize, &LargeBodies) = match surface {
-            Surface::Payments => (MAX_MESSAGE_LEN, &self.large_payments),
-            Surface::Control => (MAX_CONTROL_LEN, &self.large_bodies),
+        let (max_len, large): (usize, &LargeBodies) = match (surface, &call) {
+            (_, Call::Payments(_, matched)) => {
+                (matched.route.max_body_len(&head.method), &self.large_payments)
+            }
+            (Surface::Control, _) => (MAX_CONTROL_LEN, &self.large_bodies),
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
         let body = match http::collect(body, max_len, large, peer).await {
@@ -238,7 +239,7 @@ impl Instance {
             }
         };
         let request = Received { head, body: &body.bytes };
-        match call {
+        let answer = match call {
             // Boxed, because these rarer futures are larger: a future is moved as a whole.
             Call::Health(_, route) => Box::pin(self.health.answer(surface, route)).await,
             Call::OpenApi(_, document) => answer::json_text(StatusCode::OK, document),
@@ -250,7 +251,8 @@ impl Instance {
             Call::Wallet(api, matched) => api.answer(matched, request).await,
             Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
-        }
+        };
+        body.end(answer)
     }
 
     /// The pattern that matches a path, such as `/minerid/{alias}`. The pattern describes a request

@@ -10,6 +10,9 @@ use crate::model::outgoing::PeerChannel;
 /// How much of a payee's text is kept, in characters.
 pub const MAX_WORDS_LEN: usize = 1024;
 
+/// The longest payment that a BIP270 refusal repeats, in bytes.
+pub const MAX_REPEATED_LEN: usize = 64 << 10;
+
 /// A payee's statement that it has accepted a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
@@ -66,9 +69,15 @@ impl Acknowledgement {
     }
 
     /// The refusal of a BIP270 payment as a payee writes it. `memo` is the reason, `posted` is the
-    /// payment's body. In the other dialects the HTTP status is the refusal.
+    /// payment's body. The refusal repeats the body only if it is not longer than
+    /// [`MAX_REPEATED_LEN`]: a stranger can have any text refused. In the other dialects the HTTP
+    /// status is the refusal.
     pub fn bip270_refusal(memo: &str, posted: &[u8]) -> Vec<u8> {
-        json::write(&Bip270Answer { payment: json::raw(posted), memo, error: Some(1) })
+        let payment = match posted.len() {
+            ..=MAX_REPEATED_LEN => json::raw(posted),
+            _ => RawValue::NULL,
+        };
+        json::write(&Bip270Answer { payment, memo, error: Some(1) })
     }
 
     /// Reads a payee's answer to a payment with the transaction `txid`: the HTTP status and the

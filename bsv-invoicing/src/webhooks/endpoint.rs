@@ -4,11 +4,13 @@ mod noting;
 mod retries;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use self::noting::Noted;
 use self::retries::Retries;
@@ -29,8 +31,10 @@ use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
 const MAX_UNFINISHED: usize = 8;
 /// How many of them are retries, at most, so that slow retries do not delay new events.
 const MAX_RETRIES: usize = 4;
+/// How long an attempt that has ended waits for others, so that they are recorded together.
+const GATHERING: Duration = Duration::from_millis(2);
 /// How many events are read at once.
-const READ_AHEAD: usize = 32;
+const READ_AHEAD: usize = 100;
 
 /// The state of the task of a webhook.
 pub(super) struct Endpoint<S, C, K> {
@@ -44,6 +48,8 @@ pub(super) struct Endpoint<S, C, K> {
     under_way: FuturesUnordered<BoxFuture<'static, AttemptMade>>,
     /// Attempts that have ended and are not being recorded yet.
     ended: Vec<AttemptMade>,
+    /// Until when these wait for others, so that one step of the store records them all.
+    gathers_until: Instant,
     /// The recording that is running, whether one is, and how many attempts it records.
     noting: OptionFuture<BoxFuture<'static, Noted>>,
     is_noting: bool,
@@ -87,6 +93,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             retries: Retries::default(),
             under_way: FuturesUnordered::new(),
             ended: Vec::new(),
+            gathers_until: Instant::now(),
             noting: None.into(),
             is_noting: false,
             noting_count: 0,
@@ -119,8 +126,10 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             let sender = Arc::clone(&self.sender);
             let wake_at = more_at.into_iter().chain(note_at).min();
             let awake = OptionFuture::from(wake_at.map(|at| sender.clock.sleep_until(at)));
+            let is_gathering = self.is_gathering();
             tokio::select! {
                 Some(made) = self.under_way.next() => self.end(made),
+                () = sleep_until(self.gathers_until), if is_gathering => {}
                 Some(noted) = &mut self.noting => {
                     if !self.take_noted(noted)? {
                         return Ok(());
@@ -134,6 +143,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     }
 
     fn end(&mut self, made: AttemptMade) {
+        if self.ended.is_empty() {
+            self.gathers_until = Instant::now() + GATHERING;
+        }
         self.ended.push(made);
         while let Some(Some(made)) = self.under_way.next().now_or_never() {
             self.ended.push(made);
@@ -143,6 +155,12 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         if is_gone && self.webhook.state == WebhookState::Enabled {
             self.webhook.state = WebhookState::Gone;
         }
+    }
+
+    /// Whether the attempts that have ended wait for those that are under way.
+    fn is_gathering(&self) -> bool {
+        let is_awaited = !self.ended.is_empty() && !self.under_way.is_empty();
+        is_awaited && Instant::now() < self.gathers_until
     }
 
     fn unfinished(&self) -> usize {

@@ -1,4 +1,6 @@
-use bsv_invoicing::dpp::{Acknowledgement, AnswerError, Dialect, MAX_WORDS_LEN, PeerChannel};
+use bsv_invoicing::dpp::{
+    Acknowledgement, AnswerError, Dialect, MAX_REPEATED_LEN, MAX_WORDS_LEN, PeerChannel,
+};
 use bsv_tx::Txid;
 
 use crate::{text, transaction};
@@ -55,6 +57,11 @@ fn acknowledgements_are_written_in_each_dialect() {
     for garbage in [&b"{"[..], b"", b"\"\xff\""] {
         let refusal = Acknowledgement::bip270_refusal("what?", garbage);
         assert_eq!(text(&refusal), r#"{"payment":null,"memo":"what?","error":1}"#);
+    }
+    for (len, is_repeated) in [(MAX_REPEATED_LEN, true), (MAX_REPEATED_LEN + 1, false)] {
+        let posted = format!("\"{}\"", "a".repeat(len - 2));
+        let refusal = Acknowledgement::bip270_refusal("too late", posted.as_bytes());
+        assert_eq!(text(&refusal).contains(&posted), is_repeated, "{len}");
     }
     let without = Acknowledgement { peer_channel: None, ..acknowledgement() };
     assert!(text(&without.to_json(Dialect::GoDpp, b"")).ends_with(r#""peer_channel":null}"#));

@@ -1,13 +1,14 @@
 //! Answers in the formats that callers depend on.
 
 use bytes::Bytes;
+use futures_util::Stream;
 use http_body_util::Full;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{Answer, AnswerBody};
+use super::{Answer, AnswerBody, BrokenOff};
 
 /// The value of `Retry-After`, in seconds.
 const RETRY_SECONDS: u32 = 5;
@@ -48,9 +49,11 @@ pub fn csv_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
     with_body(StatusCode::OK, "text/csv; charset=utf-8; header=present", AnswerBody::Stream(parts))
 }
 
-/// A success in `text/event-stream` whose blocks are sent in parts.
-pub fn event_stream(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
-    with_body(StatusCode::OK, "text/event-stream", AnswerBody::Stream(parts))
+/// A success in `text/event-stream` whose blocks are made while they are sent.
+pub fn event_stream(
+    blocks: impl Stream<Item = Result<Bytes, BrokenOff>> + Send + 'static,
+) -> Answer {
+    with_body(StatusCode::OK, "text/event-stream", AnswerBody::Events(Box::pin(blocks)))
 }
 
 /// A success in bytes that are sent in parts.

@@ -1,18 +1,19 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::StatusCode;
 use hyper::body::Body;
 use ipnet::IpNet;
 use thiserror::Error;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::peers::widest_network;
+use super::{Answer, AnswerBody};
 
 /// Why the body of a request could not be read.
 #[derive(Debug, Error)]
@@ -58,54 +59,57 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The places for large bodies, which keep strangers from filling the memory.
 #[derive(Debug)]
 pub(crate) struct LargeBodies {
-    places: Semaphore,
-    peers: Mutex<HashMap<IpNet, usize>>,
+    places: Arc<Semaphore>,
+    peers: Arc<Mutex<PeerCounts>>,
 }
+
+/// How many large bodies each peer has.
+type PeerCounts = HashMap<IpNet, usize>;
 
 /// The place of a large body, which becomes free when this is dropped.
 #[derive(Debug)]
-struct Place<'a> {
-    bodies: &'a LargeBodies,
+pub struct LargePlace {
+    peers: Arc<Mutex<PeerCounts>>,
     peer: Option<IpNet>,
-    _permit: Option<SemaphorePermit<'a>>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl LargeBodies {
     pub(crate) fn new() -> Self {
-        Self { places: Semaphore::new(LARGE_AT_ONCE), peers: Mutex::default() }
+        Self { places: Arc::new(Semaphore::new(LARGE_AT_ONCE)), peers: Arc::default() }
     }
 
-    async fn place(&self, peer: Option<IpAddr>) -> Result<Place<'_>, BodyError> {
+    async fn place(&self, peer: Option<IpAddr>) -> Result<LargePlace, BodyError> {
         let mut place = self.enter(peer).ok_or(BodyError::TooMany)?;
-        let permit = timeout(PATIENCE, self.places.acquire()).await;
+        let permit = timeout(PATIENCE, Arc::clone(&self.places).acquire_owned()).await;
         let permit = permit.map_err(|_| BodyError::TooMany)?;
         place._permit = Some(permit.expect("the places are never closed"));
         Ok(place)
     }
 
     /// Gives a peer one more place, unless it has its share.
-    fn enter(&self, address: Option<IpAddr>) -> Option<Place<'_>> {
+    fn enter(&self, address: Option<IpAddr>) -> Option<LargePlace> {
         let peer = address.map(widest_network);
         if let Some(peer) = peer {
-            let mut peers = self.peers();
+            let mut peers = locked(&self.peers);
             let count = peers.entry(peer).or_default();
             if *count == LARGE_OF_ONE {
                 return None;
             }
             *count += 1;
         }
-        Some(Place { bodies: self, peer, _permit: None })
-    }
-
-    fn peers(&self) -> MutexGuard<'_, HashMap<IpNet, usize>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+        Some(LargePlace { peers: Arc::clone(&self.peers), peer, _permit: None })
     }
 }
 
-impl Drop for Place<'_> {
+fn locked(peers: &Mutex<PeerCounts>) -> MutexGuard<'_, PeerCounts> {
+    peers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for LargePlace {
     fn drop(&mut self) {
         let Some(peer) = self.peer else { return };
-        let mut peers = self.bodies.peers();
+        let mut peers = locked(&self.peers);
         if let Some(count) = peers.get_mut(&peer) {
             *count -= 1;
             if *count == 0 {
@@ -117,9 +121,26 @@ impl Drop for Place<'_> {
 
 /// A whole body, with its place if it is large.
 #[derive(Debug)]
-pub(crate) struct Collected<'a> {
+pub(crate) struct Collected {
     pub(crate) bytes: Bytes,
-    _place: Option<Place<'a>>,
+    place: Option<LargePlace>,
+}
+
+impl Collected {
+    /// Frees the place, at once or when the answer was sent: a large answer holds as much memory as
+    /// the body that it repeats.
+    pub(crate) fn end(self, answer: Answer) -> Answer {
+        answer.map(|body| match (body, self.place) {
+            (AnswerBody::Whole(whole), Some(place)) if is_large(&whole) => {
+                AnswerBody::Large(whole, place)
+            }
+            (body, _) => body,
+        })
+    }
+}
+
+fn is_large(body: &Full<Bytes>) -> bool {
+    body.size_hint().lower() > SMALL as u64
 }
 
 /// Reads a whole body of at most `max_len` bytes from `peer`. The body must arrive at a rate of at
@@ -129,12 +150,12 @@ pub(crate) async fn collect<B>(
     max_len: usize,
     large: &LargeBodies,
     peer: Option<IpAddr>,
-) -> Result<Collected<'_>, BodyError>
+) -> Result<Collected, BodyError>
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
 {
     if body.is_end_stream() {
-        return Ok(Collected { bytes: Bytes::new(), _place: None });
+        return Ok(Collected { bytes: Bytes::new(), place: None });
     }
     if body.size_hint().lower() > max_len as u64 {
         discard(body);
@@ -170,7 +191,7 @@ where
         }
     }
     let bytes = if joined.is_empty() { first } else { joined.freeze() };
-    Ok(Collected { bytes, _place: place })
+    Ok(Collected { bytes, place })
 }
 
 /// The next bytes of a body that began at `begun` and of which `len` bytes have come.
@@ -217,6 +238,7 @@ mod tests {
     use hyper::body::Frame;
 
     use super::*;
+    use crate::http::answer;
 
     struct Frames(Vec<&'static [u8]>);
 
@@ -269,6 +291,21 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_large_answer_keeps_the_place_of_its_request_until_it_was_sent() {
+        let large = LargeBodies::new();
+        let peer = Some(IpAddr::from([203, 0, 113, 1]));
+        for (len, is_held) in [(SMALL, false), (SMALL + 1, true)] {
+            let body = Frames(vec![&[b'a'; SMALL], b"b"]);
+            let collected = collect(body, 2 * SMALL, &large, peer).await.unwrap();
+            let answer = answer::text(StatusCode::OK, vec![b'a'; len]);
+            let answer = collected.end(answer);
+            assert_eq!(!locked(&large.peers).is_empty(), is_held, "{len}");
+            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), len);
+            assert!(locked(&large.peers).is_empty());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn one_peer_has_few_of_the_large_places() {
         let large = LargeBodies::new();
@@ -282,7 +319,7 @@ mod tests {
         assert!(matches!(collect(one).await, Err(BodyError::TooMany)));
         held.push(collect(other).await.unwrap());
         drop(held);
-        assert!(large.peers().is_empty());
+        assert!(locked(&large.peers).is_empty());
         assert!(collect(one).await.is_ok());
         // An IPv6 network of 48 bits counts as one peer.
         let of_one = |subnet: u16| Some(format!("2001:db8:0:{subnet:x}::1").parse().unwrap());

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
-use super::{Answer, Problem, answer};
+use super::{Answer, BrokenOff, Problem, answer};
 
-/// How long to wait for the reader to take the end of a stream.
-const GRACE: Duration = Duration::from_millis(500);
 /// Tells front ends not to buffer a stream.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -22,7 +21,7 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 pub(crate) struct Pace {
     /// The time without events after which a heartbeat is sent.
     pub(crate) silence: Duration,
-    /// The shortest and the longest life of a stream.
+    /// The shortest and the longest life of a stream, without the silence before its last heartbeat.
     pub(crate) life: [Duration; 2],
     /// The shortest and the longest time after which a client should reconnect, in milliseconds.
     /// The spread keeps clients from reconnecting all at once after a restart.
@@ -33,7 +32,7 @@ impl Pace {
     /// The pace of the API's streams.
     pub(crate) const USUAL: Self = Self {
         silence: Duration::from_secs(15),
-        life: [Duration::from_secs(55 * 60), Duration::from_secs(65 * 60)],
+        life: [Duration::from_secs(55 * 60), Duration::from_secs(64 * 60)],
         retry: [2000, 5000],
     };
 
@@ -91,39 +90,58 @@ impl Stopping {
     }
 }
 
-/// An answer whose blocks are sent in parts.
-pub(crate) fn answer(parts: mpsc::Receiver<Option<Bytes>>) -> Answer {
-    let mut answer = answer::event_stream(parts);
+/// What a stream sends.
+pub(crate) trait Blocks: Send + 'static {
+    /// Why the stream is cut off.
+    type Error: Display;
+
+    /// Waits for the next block. Returns `None` after the last one. The future may be dropped
+    /// before it completes, when the stream ends.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, Self::Error>> + Send;
+}
+
+/// An answer that sends these blocks until they end, the stream has lived long enough, or the server
+/// stops. A block is made when there is room for it, so that a slow reader holds little memory.
+pub(crate) fn answer(blocks: impl Blocks, pace: Pace, stopping: &Stopping) -> Answer {
+    with_blocks(until_over(blocks, pace, stopping))
+}
+
+/// The same answer to a HEAD.
+pub(crate) fn head() -> Answer {
+    with_blocks(stream::empty())
+}
+
+fn with_blocks(blocks: impl Stream<Item = Result<Bytes, BrokenOff>> + Send + 'static) -> Answer {
+    let mut answer = answer::event_stream(blocks);
     answer.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }
 
-/// Runs `send`, which fills `parts`, until it ends, the stream has lived long enough, its reader is
-/// gone, or `stopped` completes.
-pub(crate) async fn run<T, E: Display>(
-    parts: mpsc::Sender<Option<Bytes>>,
+/// The blocks until they end, the stream has lived long enough, or the server stops.
+pub(crate) fn until_over<B: Blocks>(
+    blocks: B,
     pace: Pace,
-    stopped: impl Future<Output = ()> + Send,
-    send: impl Future<Output = Result<T, E>> + Send,
-) {
-    let end = sleep_until(Instant::now() + random_between(pace.life));
-    let is_whole = tokio::select! {
-        biased;
-        () = stopped => true,
-        () = parts.closed() => false,
-        () = end => true,
-        sent = send => match sent {
-            Ok(_) => true,
+    stopping: &Stopping,
+) -> impl Stream<Item = Result<Bytes, BrokenOff>> + Send + use<B> {
+    // A timer for each stream would take memory: a silent stream ends at its next heartbeat.
+    let ends_at = Instant::now() + random_between(pace.life);
+    let blocks = stream::unfold(Some(blocks), move |mut blocks| async move {
+        if Instant::now() >= ends_at {
+            return None;
+        }
+        match blocks.as_mut()?.next().await {
+            Ok(block) => Some((Ok(block?), blocks)),
             Err(error) => {
                 tracing::error!("a stream of events was cut off: {error}");
-                false
+                Some((Err(BrokenOff), None))
             }
-        },
-    };
-    if is_whole {
-        // The stream of a reader who does not take this is broken off.
-        let _ = timeout(GRACE, parts.send(None)).await;
-    }
+        }
+    });
+    let mut stopping = stopping.0.subscribe();
+    blocks.take_until(async move {
+        // An error means that the sender is gone, and the stream ends too.
+        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+    })
 }
 
 /// A random number between the first and the second. Without randomness, the first.

@@ -16,9 +16,22 @@ pub(crate) struct Problem {
     header: Option<(HeaderName, &'static str)>,
 }
 
+/// The longest text about a fault, in bytes. Some texts repeat what the caller has sent, which may
+/// be long and become longer when it is made visible.
+const MAX_TEXT_LEN: usize = 2 << 10;
+
+fn shorten(mut text: String) -> String {
+    if text.len() > MAX_TEXT_LEN {
+        text.truncate(text.floor_char_boundary(MAX_TEXT_LEN));
+        text.push('…');
+    }
+    text
+}
+
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), errors: Map::new(), header: None }
+        let detail = shorten(detail.into());
+        Self { status, code, detail, errors: Map::new(), header: None }
     }
 
     /// A failure that is sufficiently described by its status.
@@ -42,7 +55,8 @@ impl Problem {
 
     /// Adds the faults of a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
-        self.errors.insert(field.to_owned(), messages.into());
+        let messages = messages.iter().cloned().map(shorten);
+        self.errors.insert(field.to_owned(), messages.collect());
         self
     }
 
@@ -108,4 +122,21 @@ struct ProblemJson<'a> {
     code: &'static str,
     #[serde(skip_serializing_if = "Map::is_empty")]
     errors: &'a Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_two_characters() {
+        let text = "é".repeat(MAX_TEXT_LEN);
+        let problem = Problem::of_status(StatusCode::BAD_REQUEST, format!("a{text}"))
+            .with_field("field", &[text.clone(), "short".to_owned()]);
+        assert_eq!(problem.detail.len(), MAX_TEXT_LEN - 1 + "…".len());
+        let messages = problem.errors["field"].as_array().unwrap();
+        assert_eq!(messages[0].as_str().unwrap().len(), MAX_TEXT_LEN + "…".len());
+        assert_eq!(messages[1], "short");
+        assert_eq!(shorten("a".repeat(MAX_TEXT_LEN)).len(), MAX_TEXT_LEN);
+    }
 }

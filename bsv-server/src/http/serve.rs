@@ -3,6 +3,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::{Either, ready};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -59,6 +61,9 @@ impl Default for Limits {
 /// How much of an answer the kernel holds for a peer, in bytes. Linux doubles this size. Without it, the kernel would
 /// hold up to 4 MB for each peer that does not read.
 const SEND_BUFFER: usize = 128 << 10;
+/// How much of a streamed answer waits for the kernel, and how much of a body is read at once, in
+/// bytes.
+const MAX_BUFFER: usize = 64 << 10;
 /// How long bodies may still arrive after a shutdown has begun.
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How often connections are examined that keep a listener from stopping.
@@ -135,17 +140,17 @@ where
         .header_read_timeout(limits.head_timeout)
         // Nearly all answers are small: copying one is cheaper than sending its parts.
         .writev(false)
+        .max_buf_size(MAX_BUFFER)
         .max_header_size(limits.head_len);
     let stream = WriteTimeout::new(stream, limits.write_timeout, Arc::clone(&activity));
     let stream = Transport::new(stream, acceptor);
     let service = service_fn(move |request| {
-        let busy = activity.begin();
+        let Some(busy) = activity.begin() else { return Either::Left(ready(Err(GivenUp))) };
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
-        // The future is on the heap, so that an idle connection does not hold its memory.
-        Box::pin(async {
-            let busy = busy.ok_or(GivenUp)?;
-            Ok::<_, GivenUp>(answer.await.map(|body| BusyBody::new(body, busy)))
-        })
+        // The future is on the heap, so that an idle connection does not hold its memory. It is no
+        // async block, which would hold `answer` twice.
+        let answer = answer.map(|answer| Ok(answer.map(|body| BusyBody::new(body, busy))));
+        Either::Right(Box::pin(answer))
     });
     http.serve_connection(TokioIo::new(stream), service)
 }
@@ -210,7 +215,8 @@ pub(crate) async fn serve<L, H, F>(
         let answer = move |request| handler(address, request);
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
-        let connection = graceful.watch(connection);
+        // On the heap: the task would hold it twice.
+        let connection = Box::pin(graceful.watch(connection));
         tokio::spawn(async move {
             tokio::select! {
                 biased;
@@ -261,5 +267,21 @@ async fn place(
             Room::Awaited => sleep(ROOM_INTERVAL).await,
             Room::Refused => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::socket_send_buffer_size;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_holds_little_of_an_answer_for_a_peer_who_does_not_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _peer = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (accepted, _) = Listener::accept(&listener).await.unwrap();
+        assert_eq!(socket_send_buffer_size(&accepted).unwrap(), 2 * SEND_BUFFER);
     }
 }

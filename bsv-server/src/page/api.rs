@@ -6,7 +6,6 @@ use bsv_invoicing::{Checkout, Error};
 use bytes::Bytes;
 use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, VARY};
 use hyper::{Method, StatusCode, Uri};
-use tokio::sync::mpsc;
 
 use super::address::link;
 use super::assets::Assets;
@@ -18,7 +17,7 @@ use super::state;
 use super::stream::StateStream;
 use super::texts::Texts;
 use crate::config::WalletConfig;
-use crate::http::event_stream::{self, Stopping, StreamPlaces};
+use crate::http::event_stream::{self, Pace, Stopping, StreamPlaces};
 use crate::http::{Answer, Declared, Peers, Problem, Received, answer, parameters};
 use crate::wallet_store::Wallet;
 
@@ -175,18 +174,13 @@ impl Page {
             }
             checkout => checkout?,
         };
-        let (parts, body) = mpsc::channel(1);
-        if *method == Method::GET {
-            let place = self.places.take()?;
-            let share = self.peers.begin_stream(peer).ok_or_else(too_many_streams)?;
-            let stream = StateStream::new(Arc::clone(&self.wallet), id, parts);
-            let stopped = self.stopping.stopped();
-            tokio::spawn(async move {
-                stream.run(stopped).await;
-                drop((place, share));
-            });
+        if *method == Method::HEAD {
+            return Ok(event_stream::head());
         }
-        Ok(event_stream::answer(body))
+        let place = self.places.take()?;
+        let share = self.peers.begin_stream(peer).ok_or_else(too_many_streams)?;
+        let stream = StateStream::new(Arc::clone(&self.wallet), id, (place, share));
+        Ok(event_stream::answer(stream, Pace::USUAL, &self.stopping))
     }
 
     async fn qr(&self, id: &str, uri: &Uri) -> Result<Answer, Problem> {

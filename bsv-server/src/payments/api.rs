@@ -2,7 +2,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bsv_invoicing::dpp::{
-    Acknowledgement, ChannelMessage, Dialect, Payment, PaymentError, read_posted_transaction,
+    Acknowledgement, ChannelMessage, Dialect, MAX_MESSAGE_LEN, Payment, PaymentError,
+    read_posted_transaction,
 };
 use bsv_invoicing::{Error, IncomingState};
 use bytes::Bytes;
@@ -36,6 +37,19 @@ pub(crate) enum Route {
     Channel,
     Message,
     Page(page::Route),
+}
+
+/// The longest body of a request without a payment, in bytes.
+const MAX_OTHER_LEN: usize = 4 << 10;
+
+impl Route {
+    /// The longest body that a request may have, in bytes.
+    pub(crate) fn max_body_len(self, method: &Method) -> usize {
+        match self {
+            Self::Payment(_) | Self::Transaction if method == Method::POST => MAX_MESSAGE_LEN,
+            _ => MAX_OTHER_LEN,
+        }
+    }
 }
 
 const ROUTES: [Declared<Route>; 5] = [
@@ -185,13 +199,13 @@ impl PaymentsApi {
         struct Mark {
             read: bool,
         }
+        let token = token(request)?;
         let Mark { read } = serde_json::from_slice(request.body()).map_err(|error| {
             let detail = format!("the body must be {{\"read\": true}} or false: {error}");
             Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
         })?;
         let older = query(request, "older")?.unwrap_or(false);
         let sequence_number = sequence.parse().unwrap_or(0);
-        let token = token(request)?;
         if self.wallet.mark_read(id, token, sequence_number, older, read).await? {
             return Ok(answer::json_text(StatusCode::OK, Bytes::new()));
         }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::streams::PAUSE;
 use crate::wallet_store::Wallet;
 
-/// How many events are read at a time. A stream holds as many for a slow reader.
+/// How many events are read at a time. A slow reader may have several such blocks held.
 pub(super) const PAGE: usize = 100;
 /// A stream that is further behind than this many events takes turns with other such streams.
 const BEHIND: u64 = 1_000;
@@ -107,4 +107,53 @@ fn written(page: &WrittenPage, log: LogName) -> Vec<u8> {
         text.extend_from_slice(b"\n\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::wallet::event_stream::tests::{create_users, wallet};
+
+    #[tokio::test]
+    async fn streams_at_the_same_event_share_a_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let wallet = wallet(&dir).await;
+        create_users(&wallet, 3).await;
+        let (blocks, users) = (EventBlocks::new(), "user.*".parse().unwrap());
+        let mut texts = Vec::new();
+        for filter in [EventFilter::ALL, EventFilter::ALL, users] {
+            let block = blocks.next(&wallet, 0, filter, 3).await.unwrap();
+            assert_eq!(block.next, 3);
+            texts.push(block.text);
+        }
+        assert_eq!(texts[0].as_ptr(), texts[1].as_ptr());
+        assert_ne!(texts[0].as_ptr(), texts[2].as_ptr(), "another filter");
+        let newest = blocks.next(&wallet, 2, EventFilter::ALL, 3).await.unwrap();
+        assert!(texts[0].ends_with(&newest.text) && newest.text.len() < texts[0].len());
+    }
+
+    #[tokio::test]
+    async fn streams_that_are_far_behind_wait_for_each_other_and_others_for_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let wallet = wallet(&dir).await;
+        create_users(&wallet, 3).await;
+        let blocks = Arc::new(EventBlocks::new());
+        let next = |last| {
+            let (wallet, blocks) = (Arc::clone(&wallet), Arc::clone(&blocks));
+            async move { blocks.next(&wallet, 0, EventFilter::ALL, last).await.unwrap().next }
+        };
+        let turn = blocks.turns.acquire().await.unwrap();
+        let behind = tokio::spawn(next(BEHIND + 1));
+        assert_eq!(next(BEHIND).await, 3);
+        // Blocks of streams at the end are kept: this one has another filter, so that it is made.
+        let filter = "invoice.*".parse().unwrap();
+        let other = blocks.next(&wallet, 0, filter, BEHIND + 1);
+        assert!(timeout(Duration::from_millis(50), other).await.is_err(), "it has no turn");
+        drop(turn);
+        assert_eq!(behind.await.unwrap(), 3);
+    }
 }

@@ -40,6 +40,11 @@ impl EventPlaces {
         self.stopping.stopped()
     }
 
+    /// Tells streams that the server stops.
+    pub(super) fn stopping(&self) -> &Stopping {
+        &self.stopping
+    }
+
     /// Takes a place for a request that waits.
     pub(super) fn wait(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.waiting.take()

@@ -1,19 +1,20 @@
 //! A stream of events: server-sent events (WHATWG HTML, 9.2).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bsv_invoicing::{Error, EventFilter, LogName};
 use bytes::Bytes;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::event_blocks::EventBlocks;
 use super::event_places::EventPlaces;
 use super::events::{After, once};
 use super::headers::number;
-use crate::http::event_stream::{self, Pace};
+use crate::http::event_stream::{self, Blocks, Pace};
 use crate::http::{self, Answer, Problem};
 use crate::wallet_store::Wallet;
 
@@ -114,88 +115,107 @@ pub(super) async fn answer(
     asked: Asked,
     method: &Method,
 ) -> Result<Answer, Problem> {
-    let (parts, body) = mpsc::channel(1);
-    if *method == Method::GET {
-        let place = places.stream()?;
-        let Start { after, reset } = asked.start(wallet).await?;
-        let filter = asked.filter.unwrap_or_default();
-        let stream = EventStream {
-            wallet: Arc::clone(wallet),
-            blocks: places.blocks(),
-            after,
-            filter,
-            parts,
-            pace: Pace::USUAL,
-            _place: place,
-        };
-        tokio::spawn(stream.run(reset, places.stopped()));
+    if *method == Method::HEAD {
+        return Ok(event_stream::head());
     }
-    Ok(event_stream::answer(body))
+    let place = places.stream()?;
+    let start = asked.start(wallet).await?;
+    let filter = asked.filter.unwrap_or_default();
+    let stream =
+        EventStream::new(Arc::clone(wallet), places.blocks(), start, filter, Pace::USUAL, place);
+    Ok(event_stream::answer(stream, Pace::USUAL, places.stopping()))
 }
 
 /// A stream that is being sent.
 struct EventStream {
     wallet: Arc<Wallet>,
     blocks: Arc<EventBlocks>,
+    last: watch::Receiver<u64>,
+    /// The number of the last event when the stream looked last.
+    newest: u64,
     /// The number of the last event that was looked at.
     after: u64,
     filter: EventFilter,
-    parts: mpsc::Sender<Option<Bytes>>,
-    pace: Pace,
+    /// The first block, until it is sent.
+    head: Option<Bytes>,
+    silence: Duration,
+    heartbeat_at: Instant,
     _place: OwnedSemaphorePermit,
 }
 
 impl EventStream {
-    /// Sends events until the stream has lived long enough, its reader is gone, or `stopped`
-    /// completes.
-    async fn run(mut self, reset: Option<u64>, stopped: impl Future<Output = ()> + Send) {
-        let (parts, pace) = (self.parts.clone(), self.pace);
-        event_stream::run(parts, pace, stopped, self.send_all(reset)).await;
+    fn new(
+        wallet: Arc<Wallet>,
+        blocks: Arc<EventBlocks>,
+        Start { after, reset }: Start,
+        filter: EventFilter,
+        pace: Pace,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let mut head = pace.retry_block();
+        if let Some(last) = reset {
+            let log = wallet.event_log();
+            let data = format!("{{\"log\":\"{log}\",\"last\":{last}}}");
+            head.push_str(&format!("id: {log}-{after}\nevent: reset\ndata: {data}\n\n"));
+        }
+        let mut last = wallet.last_event();
+        let newest = *last.borrow_and_update();
+        Self {
+            newest,
+            last,
+            wallet,
+            blocks,
+            after,
+            filter,
+            head: Some(head.into()),
+            silence: pace.silence,
+            heartbeat_at: Instant::now() + pace.silence,
+            _place: place,
+        }
     }
 
-    async fn send_all(&mut self, reset: Option<u64>) -> Result<std::convert::Infallible, Error> {
-        let log = self.wallet.event_log();
-        let mut last = self.wallet.last_event();
-        let mut heads = self.pace.retry_block();
-        if let Some(last) = reset {
-            let data = format!("{{\"log\":\"{log}\",\"last\":{last}}}");
-            heads.push_str(&format!("id: {log}-{}\nevent: reset\ndata: {data}\n\n", self.after));
+    /// Waits until there are events that were not looked at, or the heartbeat is due.
+    async fn next_look(&mut self) {
+        self.blocks.next_look().await;
+        tokio::select! {
+            Ok(()) = self.last.changed() => {}
+            () = sleep_until(self.heartbeat_at) => {}
         }
-        let mut heads = Some(Bytes::from(heads));
-        let mut heartbeat_at = Instant::now() + self.pace.silence;
+        self.newest = *self.last.borrow_and_update();
+    }
+
+    fn send(&mut self, block: Bytes) -> Option<Bytes> {
+        self.heartbeat_at = Instant::now() + self.silence;
+        Some(block)
+    }
+}
+
+impl Blocks for EventStream {
+    type Error = Error;
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        if let Some(head) = self.head.take() {
+            return Ok(Some(head));
+        }
         loop {
-            // Events are read only when there is room for them, so that a slow reader holds one
-            // page.
-            let Ok(room) = self.parts.reserve().await else {
-                return std::future::pending().await;
-            };
-            if let Some(heads) = heads.take() {
-                room.send(Some(heads));
-                continue;
+            if self.after < self.newest {
+                // The future is on the heap, so that a waiting stream does not hold its memory.
+                let next = self.blocks.next(&self.wallet, self.after, self.filter, self.newest);
+                let block = Box::pin(next).await?;
+                self.after = block.next;
+                if !block.text.is_empty() {
+                    return Ok(self.send(block.text));
+                }
+            } else {
+                self.next_look().await;
             }
-            let newest = *last.borrow_and_update();
-            // The future is on the heap, so that a waiting stream does not hold its memory.
-            let next = self.blocks.next(&self.wallet, self.after, self.filter, newest);
-            let block = Box::pin(next).await?;
-            self.after = block.next;
-            if !block.text.is_empty() {
-                room.send(Some(block.text));
-                heartbeat_at = Instant::now() + self.pace.silence;
-            } else if Instant::now() >= heartbeat_at {
-                room.send(Some(format!("id: {log}-{}\n\n", self.after).into()));
-                heartbeat_at = Instant::now() + self.pace.silence;
-            }
-            if self.after < newest {
-                continue;
-            }
-            self.blocks.next_look().await;
-            tokio::select! {
-                Ok(()) = last.changed() => {}
-                () = sleep_until(heartbeat_at) => {}
+            if Instant::now() >= self.heartbeat_at {
+                let heartbeat = format!("id: {}-{}\n\n", self.wallet.event_log(), self.after);
+                return Ok(self.send(heartbeat.into()));
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -275,3 +275,27 @@ fn messages_are_marked_as_read_one_by_one_or_with_older_ones() {
     let restarted = counter.restart_after_kill();
     assert_eq!(channel.sequences(&restarted.shop, "?unread=true"), [1, 3]);
 }
+
+/// An answer that repeats what a stranger has sent would fill the memory while nobody reads it.
+#[test]
+fn an_answer_is_not_much_longer_because_its_request_is_long() {
+    const LONGEST: usize = 16 << 10;
+    let counter = Counter::new(0);
+    let (shop, id) = (&counter.shop, counter.shop.invoice(5_000));
+    let channel = Channel { path: "/api/v1/channel/x".to_owned(), token: "x".to_owned() };
+    // This character becomes six bytes in a text for people.
+    let mark = |len: usize| format!("{{\"read\":\"{}\"}}", "\u{7f}".repeat(len));
+    for (len, status) in [(4_000, 400), (9_900_000, 413)] {
+        let reply = channel.send(shop, "POST", "/1", &mark(len));
+        assert_eq!(reply.status, status, "{}", &reply.body[..200]);
+        assert!(reply.body.len() < LONGEST, "{} bytes", reply.body.len());
+    }
+    let payment = json!({ "transaction": "zz", "memo": "a".repeat(9_900_000) }).to_string();
+    let bip270 = [("Content-Type", "application/bitcoinsv-payment")];
+    for path in ["/dpp/api/v1/payment/", "/api/v1/payment/"] {
+        let path = format!("{path}{id}");
+        let reply = shop.server.payments().send("POST", &path, &bip270, payment.as_bytes());
+        assert_eq!(reply.status, 400);
+        assert!(reply.body.len() < LONGEST, "{} bytes", reply.body.len());
+    }
+}

@@ -25,9 +25,9 @@ pub(super) type Noted = (Vec<AttemptMade>, Result<Webhook, WalletStoreError>);
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     /// Starts to record all attempts that have ended, in one step, unless others are being
-    /// recorded. Returns when something must be recorded, if that depends on time.
+    /// recorded or may end at any moment. Returns when something must be recorded, if that depends on time.
     pub(super) fn begin_noting(&mut self) -> Option<Timestamp> {
-        if self.is_noting {
+        if self.is_noting || self.is_gathering() {
             return None;
         }
         let now = self.sender.clock.now();

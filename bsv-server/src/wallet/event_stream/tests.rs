@@ -1,20 +1,22 @@
+use std::pin::Pin;
 use std::time::Duration;
 
 use bsv_invoicing::{RedbWalletStore, UserDraft, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
+use futures_util::{Stream, StreamExt};
 use tempfile::TempDir;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::http::BrokenOff;
 use crate::wallet::event_blocks::PAGE;
 use crate::wallet::events;
 use crate::wallet_store::AnyWalletStore;
 
 const LONG: Duration = Duration::from_secs(600);
 
-async fn wallet(dir: &TempDir) -> Arc<Wallet> {
+pub(crate) async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     let keystore = dir.path().join("keystore");
     let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
     let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
@@ -24,38 +26,35 @@ async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     Arc::new(Wallet::open(store, keystore, settings).await.unwrap())
 }
 
-async fn create_users(wallet: &Wallet, count: u64) {
+pub(crate) async fn create_users(wallet: &Wallet, count: u64) {
     for _ in 0..count {
         let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
         wallet.create_user(details, None).await.unwrap();
     }
 }
 
-type Parts = mpsc::Receiver<Option<Bytes>>;
+type Parts = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>;
 
-/// A stream of events of these types from the beginning, with this pace.
-fn stream(
+fn event_stream(
     wallet: &Arc<Wallet>,
     types: &str,
     pace: Pace,
     places: &EventPlaces,
-) -> (Parts, JoinHandle<()>) {
-    let (parts, body) = mpsc::channel(1);
-    let stream = EventStream {
-        wallet: Arc::clone(wallet),
-        blocks: places.blocks(),
-        after: 0,
-        filter: types.parse().unwrap(),
-        parts,
-        pace,
-        _place: places.stream().unwrap(),
-    };
-    (body, tokio::spawn(stream.run(None, places.stopped())))
+) -> EventStream {
+    let (start, place) = (Start { after: 0, reset: None }, places.stream().unwrap());
+    let filter = types.parse().unwrap();
+    EventStream::new(Arc::clone(wallet), places.blocks(), start, filter, pace, place)
+}
+
+/// A stream of events of these types from the beginning, with this pace.
+fn stream(wallet: &Arc<Wallet>, types: &str, pace: Pace, places: &EventPlaces) -> Parts {
+    let stream = event_stream(wallet, types, pace, places);
+    Box::pin(event_stream::until_over(stream, pace, places.stopping()))
 }
 
 /// The next part, as text.
 async fn next(parts: &mut Parts) -> Option<String> {
-    let part = parts.recv().await.expect("it is not broken off")?;
+    let part = parts.next().await?.expect("it is not broken off");
     Some(String::from_utf8(part.to_vec()).unwrap())
 }
 
@@ -66,7 +65,7 @@ async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
     create_users(&wallet, 3).await;
     let silence = Duration::from_millis(10);
     let pace = Pace { silence, life: [LONG; 2], ..Pace::USUAL };
-    let (mut parts, _stream) = stream(&wallet, "invoice.*", pace, &places);
+    let mut parts = stream(&wallet, "invoice.*", pace, &places);
     let retry = next(&mut parts).await.unwrap();
     let retry = retry.strip_prefix("retry: ").unwrap().strip_suffix("\n\n").unwrap();
     assert!((2000..=5000).contains(&retry.parse().unwrap()), "{retry}");
@@ -82,29 +81,21 @@ async fn a_heartbeat_moves_on_over_what_is_not_asked_for() {
 async fn a_waiting_stream_holds_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
-    let (parts, _body) = mpsc::channel(1);
-    let stream = EventStream {
-        wallet,
-        blocks: places.blocks(),
-        after: 0,
-        filter: EventFilter::ALL,
-        parts,
-        pace: Pace::USUAL,
-        _place: places.stream().unwrap(),
-    };
-    let len = size_of_val(&stream.run(None, places.stopped()));
-    assert!(len <= 2048, "{len} bytes");
+    let stream = event_stream(&wallet, "*", Pace::USUAL, &places);
+    let len = size_of_val(&event_stream::until_over(stream, Pace::USUAL, places.stopping()));
+    assert!(len <= 896, "{len} bytes");
 }
 
 #[tokio::test]
 async fn a_stream_ends_when_it_is_old_and_frees_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let (wallet, places) = (wallet(&dir).await, EventPlaces::new(1));
-    let pace = Pace { life: [Duration::from_millis(20); 2], ..Pace::USUAL };
-    let (mut parts, stream) = stream(&wallet, "*", pace, &places);
+    let silence = Duration::from_millis(10);
+    let pace = Pace { silence, life: [2 * silence; 2], ..Pace::USUAL };
+    let mut parts = stream(&wallet, "*", pace, &places);
     assert!(places.stream().is_err());
     while next(&mut parts).await.is_some() {}
-    stream.await.unwrap();
+    drop(parts);
     drop(places.stream().unwrap());
 }
 
@@ -115,7 +106,7 @@ async fn a_slow_reader_has_a_page_held_and_misses_nothing() {
     let count = 3 * PAGE as u64 + 7;
     create_users(&wallet, count).await;
     let pace = Pace { life: [LONG; 2], ..Pace::USUAL };
-    let (mut parts, _stream) = stream(&wallet, "*", pace, &places);
+    let mut parts = stream(&wallet, "*", pace, &places);
     let mut number = 0;
     while number < count {
         let part = next(&mut parts).await.unwrap();
@@ -129,27 +120,23 @@ async fn a_slow_reader_has_a_page_held_and_misses_nothing() {
 }
 
 #[tokio::test]
-async fn streams_end_with_the_server_and_those_who_do_not_read_are_broken_off() {
+async fn streams_end_with_the_server() {
     let dir = tempfile::tempdir().unwrap();
     let (wallet, places) = (wallet(&dir).await, EventPlaces::new(2));
     create_users(&wallet, 3 * PAGE as u64).await;
     let pace = Pace { life: [LONG; 2], ..Pace::USUAL };
-    let (mut read, of_reader) = stream(&wallet, "invoice.*", pace, &places);
-    let (mut unread, of_other) = stream(&wallet, "*", pace, &places);
-    next(&mut read).await.unwrap();
-    while unread.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let mut waiting = stream(&wallet, "invoice.*", pace, &places);
+    let mut behind = stream(&wallet, "*", pace, &places);
+    next(&mut waiting).await.unwrap();
+    next(&mut behind).await.unwrap();
+    next(&mut behind).await.unwrap();
+    let waiting = tokio::spawn(async move { next(&mut waiting).await });
     places.stop();
-    assert_eq!(next(&mut read).await, None);
-    of_reader.await.unwrap();
-    of_other.await.unwrap();
-    next(&mut unread).await.unwrap();
-    assert_eq!(unread.recv().await, None, "broken off");
-    // A later stream ends at once.
-    let (mut late, stream) = stream(&wallet, "*", pace, &places);
-    stream.await.unwrap();
-    assert_eq!(late.recv().await, Some(None));
+    assert_eq!(waiting.await.unwrap(), None);
+    assert_eq!(next(&mut behind).await, None);
+    drop(behind);
+    let mut late = stream(&wallet, "*", pace, &places);
+    assert_eq!(next(&mut late).await, None);
 }
 
 #[tokio::test]

@@ -2,20 +2,23 @@
 
 use std::net::TcpListener;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use bsv_benches::median;
 use bsv_tests::{Client, Server};
 use serde_json::json;
 
 use super::endpoints::{Endpoints, subscribe, unsubscribe};
 use super::{CALM, SINGLE_EVENTS, delays, single_events, start};
 use crate::report::{Bar, Report};
-use crate::wallet::Filled;
+use crate::wallet::{BareCommits, Filled};
 
 /// How many events are sent to one endpoint without a pause.
 const BACKLOG: u64 = 20_000;
 /// How many events a killed server has not sent yet.
 const PENDING: u64 = 100_000;
+/// How often the delay is measured without and with a dead webhook in a round.
+const ALTERNATIONS: usize = 5;
 /// How many webhooks there are at most.
 const MOST_WEBHOOKS: usize = 16;
 
@@ -24,21 +27,27 @@ const MOST_WEBHOOKS: usize = 16;
 pub(super) fn measure(server: &Server, report: &mut Report) {
     let wallet = server.wallet();
     report.compare("commit to webhook: p99 in ms", delay(wallet, 1), Bar::AtMost(10.0));
-    report.compare(
-        "deliveries to one endpoint: per second",
-        backlog(wallet),
-        Bar::AtLeast(5_000.0),
-    );
-    let alone = delay(wallet, MOST_WEBHOOKS - 1);
+    let (deliveries, commits) = (backlog(wallet), BareCommits::new().rate(Duration::from_secs(1)));
+    report.compare("deliveries to one endpoint: per second", deliveries, Bar::AtLeast(5_000.0));
+    report.figure("bare durable commits, one after the other: per second", commits);
+    beside_a_dead_one(wallet, report);
+}
+
+/// Measures by turns, because the delays differ from moment to moment.
+fn beside_a_dead_one(wallet: &Client, report: &mut Report) {
     // The system accepts connections to this listener, and nobody reads from them.
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", dead.local_addr().unwrap());
-    let path = subscribe(wallet, &url, json!({}));
-    let beside = delay(wallet, MOST_WEBHOOKS - 1);
-    unsubscribe(wallet, &path);
+    let [mut alone, mut beside] = [Vec::new(), Vec::new()];
+    for _ in 0..ALTERNATIONS {
+        alone.push(delay(wallet, MOST_WEBHOOKS - 1));
+        let path = subscribe(wallet, &url, json!({}));
+        beside.push(delay(wallet, MOST_WEBHOOKS - 1));
+        unsubscribe(wallet, &path);
+    }
     report.compare(
         "commit to 15 webhooks beside a dead one: share of p99",
-        beside / alone,
+        median(beside) / median(alone),
         Bar::AtMost(1.1),
     );
 }
