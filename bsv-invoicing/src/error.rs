@@ -60,9 +60,16 @@ pub enum Error {
     /// There is no such user.
     #[error("there is no user {0}")]
     UnknownUser(u64),
+    /// The invoice is paid, so it takes no further payment. A payment that comes now is not sent to
+    /// the network.
+    #[error(
+        "invoice {0} is paid already and takes no further payment: do not pay again, and if your \
+         wallet has sent another payment all the same, ask the payee for a refund"
+    )]
+    Paid(String),
     /// A paid invoice cannot be deleted.
     #[error("invoice {0} is paid and cannot be deleted")]
-    Paid(String),
+    PaidForever(String),
     /// The invoice was not paid in time.
     #[error("invoice {0} is expired")]
     Expired(String),

@@ -11,6 +11,7 @@ mod event_tail;
 mod events;
 pub(crate) mod follow;
 mod invoices;
+pub(crate) mod mempool_entries;
 mod movements;
 mod node;
 mod open;

@@ -186,4 +186,38 @@ mod tests {
             assert_eq!(error, Coinbase2Error::AlreadyIdentified);
         }
     }
+
+    #[test]
+    fn only_the_same_coinbase2_with_one_more_output_of_nothing_counts_as_extended() {
+        let output = format!("00f2052a01000000{P2PKH}");
+        let bytes = coinbase2("01", &output);
+        let before = Coinbase2::parse(&bytes).unwrap();
+        let is_extended_to = |sequence: &str, count: &str, outputs: &str, lock_time: &str| {
+            let result = format!("{sequence}{count}{outputs}{lock_time}");
+            before.is_extended_to(&hex::decode(result).unwrap(), &[0x00, 0x6a])
+        };
+        let (max, zero) = ("ffffffff", "00000000");
+        let identity = "0000000000000000".to_owned() + "02006a";
+        let right = format!("{output}{identity}");
+        assert_eq!(is_extended_to(max, "02", &right, zero), Ok(true));
+
+        let other_value = format!("00f2052a02000000{P2PKH}{identity}");
+        let two_more = format!("{output}{identity}{identity}");
+        let with_value = format!("{output}010000000000000002006a");
+        let other_script = format!("{output}000000000000000002016a");
+        for (sequence, count, outputs, lock_time) in [
+            ("feffffff", "02", &right, zero),
+            (max, "03", &two_more, zero),
+            (max, "02", &other_value, zero),
+            (max, "02", &with_value, zero),
+            (max, "02", &other_script, zero),
+            (max, "02", &right, "01000000"),
+            (max, "01", &output, zero),
+        ] {
+            let answer = is_extended_to(sequence, count, outputs, lock_time);
+            assert_eq!(answer, Ok(false), "{sequence} {count} {outputs} {lock_time}");
+        }
+        let too_long = is_extended_to(max, "02", &right, "0000000000");
+        assert_eq!(too_long, Err(Coinbase2Error::Malformed(DecodeError::TrailingBytes(1))));
+    }
 }

@@ -53,3 +53,6 @@ pub use self::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
 pub use self::record::{Exposure, IdentityRecord, Protocol};
 pub use self::sightings::{Sighted, Sighting, Sightings, Unseen};
 pub use self::vctx::{LeftVctx, Vctx, VctxView};
+
+#[cfg(test)]
+mod tests;

@@ -5,19 +5,20 @@ mod mempool;
 mod miner_ids;
 mod node_wallet;
 mod notifications;
+mod place;
 
 use std::time::Duration;
 
 use bsv_tx::{Address, BlockHash, OutPoint, Transaction, TxOut, Txid};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::amount::Amount;
 use crate::answers::{
-    BlockchainInfo, Parsed, Settings, SyncInfo, TransactionInfo, TxOutInfo, TxOutItem, TxOuts,
-    Unspent, read,
+    BlockchainInfo, Parsed, Settings, SyncInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
@@ -26,6 +27,7 @@ pub use chain::{BlockCoinbase, BlockInfo, MinedIn};
 pub use mempool::{MempoolEntry, Submitted};
 pub use miner_ids::{MinerIdInfo, MinerIdRevocation, MinerIdState};
 pub use notifications::FeedAddress;
+pub use place::TransactionPlace;
 
 /// How long a call may take unless [`NodeRpc::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -120,18 +122,6 @@ pub enum OutputState {
     /// The output was never made, or a transaction in a block spends it. With [`Mempool::Ignore`],
     /// the output may also be in the mempool only.
     Missing,
-}
-
-/// Where a node has a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionPlace {
-    /// Neither in the final mempool nor in the main chain. The transaction may be in a block off
-    /// the main chain, or in the pool of time-locked transactions.
-    Nowhere,
-    /// In the final mempool, whose transactions can be mined at once.
-    Mempool,
-    /// In this block of the main chain.
-    Block(BlockHash),
 }
 
 /// The node's answer to a transaction that it did not refuse.
@@ -260,10 +250,7 @@ impl NodeRpc {
         mempool: Mempool,
     ) -> Result<Vec<OutputState>, NodeError> {
         let method = "gettxouts";
-        let names: Vec<_> = outpoints
-            .iter()
-            .map(|OutPoint { txid, vout }| json!({ "txid": txid.to_string(), "n": index(*vout) }))
-            .collect();
+        let names: Vec<_> = outpoints.iter().map(Named).collect();
         // Scripts are not requested: they can be large, and strangers choose the outputs.
         let members = ["confirmations", "value"];
         let TxOuts { txouts } =
@@ -293,29 +280,6 @@ impl NodeRpc {
             .map_err(|error| NodeError::unexpected(method, error.to_string()))?;
         same_txid(method, &transaction.txid(), txid)?;
         Ok(Some(transaction))
-    }
-
-    /// Where the node has the transaction `txid` (`getrawtransaction`). A node without `txindex=1`
-    /// knows few mined transactions.
-    ///
-    /// A transaction that is not final yet is [`TransactionPlace::Nowhere`], although the node has
-    /// it: in node 1.0.13, `getrawtransaction` does not look in the pool that
-    /// `getrawnonfinalmempool` shows. The transaction stays in that pool for up to ten minutes
-    /// after it has become final (`checknonfinalfreq`).
-    pub async fn transaction_place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
-        let method = "getrawtransaction";
-        let info: TransactionInfo = match self.ask(method, &(txid.to_string(), true)).await {
-            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => {
-                return Ok(TransactionPlace::Nowhere);
-            }
-            result => result?,
-        };
-        same_txid(method, &info.txid, txid)?;
-        Ok(match info.blockhash {
-            None => TransactionPlace::Mempool,
-            Some(Parsed(block)) if info.confirmations > 0 => TransactionPlace::Block(block),
-            Some(_) => TransactionPlace::Nowhere,
-        })
     }
 
     /// Sends the node a transaction to relay (`sendrawtransaction`). Success does not prove that
@@ -434,6 +398,18 @@ impl NodeRpc {
     ) -> Result<T, NodeError> {
         let result = self.transport.call(method, params, self.timeout, Repeatable::Yes).await?;
         read(method, &result)
+    }
+}
+
+/// An outpoint as `gettxouts` names it.
+struct Named<'a>(&'a OutPoint);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut named = serializer.serialize_struct("Named", 2)?;
+        named.serialize_field("txid", &self.0.txid.to_string())?;
+        named.serialize_field("n", &index(self.0.vout))?;
+        named.end()
     }
 }
 

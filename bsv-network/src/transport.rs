@@ -193,38 +193,42 @@ impl Transport {
         timeout: Duration,
         repeatable: Repeatable,
     ) -> Result<Box<RawValue>, NodeError> {
-        let body = encode(&Call::new(0, method, params));
-        let (status, answer) = self.exchange(method, body, timeout, repeatable).await?;
+        let request = || encode(&Call::new(0, method, params));
+        let (status, answer) = self.exchange(method, request, timeout, repeatable).await?;
         self.read(method, status, &answer)
     }
 
     /// Makes several calls in one HTTP request, a method and its parameters each. The node makes
     /// them in this order and answers each of them. `timeout` covers all of them together, and so
     /// does `repeatable`.
-    pub(crate) async fn batch<const N: usize>(
+    pub(crate) async fn batch<P: Serialize>(
         &self,
-        calls: [(&str, &impl Serialize); N],
+        calls: &[(&str, P)],
         timeout: Duration,
         repeatable: Repeatable,
-    ) -> Result<[Result<Box<RawValue>, NodeError>; N], NodeError> {
-        let methods = calls.map(|(method, _)| method);
-        let calls = calls.iter().enumerate();
-        let calls: Vec<_> =
-            calls.map(|(id, (method, params))| Call::new(id, method, *params)).collect();
-        let name = methods.join(", ");
-        let (status, answer) = self.exchange(&name, encode(&calls), timeout, repeatable).await?;
-        self.read_batch(methods, status, &answer)
+    ) -> Result<Vec<Result<Box<RawValue>, NodeError>>, NodeError> {
+        let methods: Vec<_> = calls.iter().map(|(method, _)| *method).collect();
+        let request = || {
+            let calls = calls.iter().enumerate();
+            let calls = calls.map(|(id, (method, params))| Call::new(id, method, params));
+            encode(&calls.collect::<Vec<_>>())
+        };
+        let name = all_of(&methods);
+        let (status, answer) = self.exchange(&name, request, timeout, repeatable).await?;
+        self.read_batch(&methods, status, &answer)
     }
 
+    /// Makes a request once there is a turn. Requests can be long, so they are not written earlier.
     async fn exchange(
         &self,
         method: &str,
-        body: Bytes,
+        request: impl FnOnce() -> Bytes,
         timeout: Duration,
         repeatable: Repeatable,
     ) -> Result<(StatusCode, Vec<u8>), NodeError> {
         let exchange = async {
             let turn = self.turn().await;
+            let body = request();
             let http = Arc::clone(&self.http);
             // A node goes on with an abandoned call, so the call keeps its turn.
             let posted = tokio::spawn(async move {
@@ -274,14 +278,14 @@ impl Transport {
 
     /// Interprets the answer to a batch, which comes with status 200 even if calls failed. Each
     /// call has its own result or error.
-    fn read_batch<const N: usize>(
+    fn read_batch(
         &self,
-        methods: [&str; N],
+        methods: &[&str],
         status: StatusCode,
         body: &[u8],
-    ) -> Result<[Result<Box<RawValue>, NodeError>; N], NodeError> {
+    ) -> Result<Vec<Result<Box<RawValue>, NodeError>>, NodeError> {
         self.check_served(status, body)?;
-        let name = methods.join(", ");
+        let name = all_of(methods);
         let Ok(answers) = serde_json::from_slice::<Vec<Answer>>(body) else {
             // The node's error, if it refused the batch as a whole.
             self.read(&name, status, body)?;
@@ -291,17 +295,12 @@ impl Transport {
             answer.id.as_deref().is_some_and(|answered| answered.get() == id.to_string())
         };
         let in_order = answers.iter().enumerate().all(is_of);
-        let answers: Result<[Answer; N], _> = answers.try_into();
-        match answers {
-            Ok(answers) if in_order && status == StatusCode::OK => {
-                let mut methods = methods.into_iter();
-                Ok(answers.map(|answer| outcome(methods.next().unwrap_or_default(), answer)))
-            }
-            _ => {
-                let reason = format!("HTTP status {status}, not one answer to each call");
-                Err(NodeError::unexpected(&name, reason))
-            }
+        if !in_order || answers.len() != methods.len() || status != StatusCode::OK {
+            let reason = format!("HTTP status {status}, not one answer to each call");
+            return Err(NodeError::unexpected(&name, reason));
         }
+        let answers = methods.iter().zip(answers);
+        Ok(answers.map(|(method, answer)| outcome(method, answer)).collect())
     }
 
     /// Checks that the node has accepted the request at all.
@@ -447,6 +446,13 @@ impl AnswerStream<'_> {
     }
 }
 
+/// The names of the methods of a batch.
+fn all_of(methods: &[&str]) -> String {
+    let mut names = methods.to_vec();
+    names.dedup();
+    names.join(", ")
+}
+
 fn encode(calls: &impl Serialize) -> Bytes {
     serde_json::to_vec(calls).expect("parameters are plain values").into()
 }
@@ -581,11 +587,9 @@ mod tests {
         body: &str,
     ) -> Result<[Result<Box<RawValue>, NodeError>; 2], NodeError> {
         let status = StatusCode::from_u16(status).unwrap();
-        Transport::new(&settings("localhost")).read_batch(
-            ["getinfo", "stop"],
-            status,
-            body.as_bytes(),
-        )
+        let transport = Transport::new(&settings("localhost"));
+        let answers = transport.read_batch(&["getinfo", "stop"], status, body.as_bytes())?;
+        Ok(answers.try_into().unwrap())
     }
 
     #[test]

@@ -18,9 +18,13 @@ let source;
 let timer;
 let refreshing;
 let tag = "";
-// The chosen tab, and what a wallet has made: they outlive a refresh.
+// The chosen tab outlives a refresh, and so does the payment with a wallet: the payment that goes on, the transaction
+// that the wallet has made and the shop has not answered yet, whether the shop has taken one, and what the page says.
 let chosen = "address";
+let paying;
 let made;
+let isTaken = false;
+let said = "";
 
 function word(state) {
   return `${state.state}-${state.paidSatoshis}-${state.dueSatoshis}-${state.mined}`;
@@ -68,7 +72,11 @@ function show(page) {
 
 // For how long to wait after an answer that was none.
 function wait(answer) {
-  return Math.max(POLL, 1000 * (Number(answer?.headers.get("retry-after")) || 0));
+  return Math.max(POLL, retryAfter(answer));
+}
+
+function retryAfter(answer) {
+  return 1000 * (Number(answer?.headers.get("retry-after")) || 0);
 }
 
 function follow() {
@@ -151,10 +159,9 @@ function enhance() {
   const wallet = find(".wallet");
   if (wallet) {
     wallet.hidden = false;
-    const button = find("button", wallet);
-    button.addEventListener("click", () => pay(button));
-    if (made) button.textContent = button.dataset.again;
+    find("button", wallet).addEventListener("click", pay);
   }
+  showPayment();
   tick();
 }
 
@@ -212,27 +219,45 @@ async function findWallet() {
   }
 }
 
-async function pay(button) {
-  const say = (text) => {
-    const shown = find(".wallet [role=status]");
-    if (shown) shown.textContent = text;
-  };
-  const texts = { ...button.dataset };
-  button.disabled = true;
+// One payment at a time, however often the page is refreshed meanwhile.
+function pay() {
+  if (paying || isTaken) return;
+  paying = payOnce({ ...find(".wallet button").dataset }).finally(() => {
+    paying = undefined;
+    showPayment();
+  });
+  showPayment();
+}
+
+async function payOnce(texts) {
   try {
-    made ??= await make(say, texts);
+    made ??= await make(texts);
   } catch (error) {
     say(`${texts.failed}: ${error.message || error}`);
   }
-  if (made) await tell(say, texts);
-  const now = find(".wallet button");
-  if (!now) return;
-  now.disabled = false;
-  if (made) now.textContent = texts.again;
+  if (made) await tell(texts);
+}
+
+function say(text) {
+  said = text;
+  showPayment();
+}
+
+function showPayment() {
+  const button = find(".wallet button");
+  if (!button) {
+    // Nothing is due. If something is due again, that is another payment.
+    if (!paying) [isTaken, said] = [false, ""];
+    return;
+  }
+  button.disabled = Boolean(paying) || isTaken;
+  button.dataset.pay ??= button.textContent;
+  button.textContent = made && !paying ? button.dataset.again : button.dataset.pay;
+  find(".wallet [role=status]").textContent = said;
 }
 
 // Has the wallet pay what is due. Answers the transaction with what it takes to verify it (BRC-95).
-async function make(say, texts) {
+async function make(texts) {
   say(texts.asked);
   const wallet = await findWallet();
   if (!wallet) {
@@ -250,31 +275,37 @@ async function make(say, texts) {
   return (await wallet("signAction", { reference, spends: {} })).tx;
 }
 
-// Tells the shop of the transaction, which the wallet has sent to the network already.
-async function tell(say, texts) {
+// Tells the shop of the transaction, and again as long as the shop has not decided.
+async function tell(texts) {
   say(texts.sending);
   let reason = "";
   for (let pause = 500; pause <= 8000; pause *= 2) {
+    let answer;
     try {
-      const answer = await fetch(`${id}/transaction`, {
+      answer = await fetch(`${id}/transaction`, {
         method: "POST",
         headers: { "Content-Type": "application/octet-stream" },
         body: Uint8Array.from(made),
       });
-      if (answer.ok) {
+      // A front end may answer something else than a problem.
+      const problem = answer.ok ? {} : await answer.json().catch(() => ({}));
+      reason = problem.detail || answer.status;
+      if (answer.ok || isFinal(answer.status, problem.code)) {
         made = undefined;
-        say(texts.sent);
-        return;
+        isTaken = answer.ok;
+        return say(answer.ok ? texts.sent : `${texts.answered}: ${reason}. ${texts.look}`);
       }
-      reason = (await answer.json()).detail;
-      // It has decided; what the network has, it has seen by itself.
-      if (answer.status !== 429 && answer.status < 500) return say(`${texts.answered}: ${reason}`);
     } catch (error) {
       reason = error.message;
     }
-    await sleep(pause);
+    await sleep(Math.max(pause, retryAfter(answer)));
   }
   say(`${texts.unsent}: ${reason}`);
+}
+
+// Whether a refusal stays the same if the same transaction comes again.
+function isFinal(status, code) {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429 && code !== "payment-in-flight";
 }
 
 enhance();

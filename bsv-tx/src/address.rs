@@ -107,6 +107,7 @@ mod tests {
     fn a_mistake_in_an_address_is_found() {
         let right = "1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH";
         let mistyped = right.replace('g', "h");
+        let of_unknown_version = base58check::encode(&[30; 21]);
         for (text, error) in [
             (mistyped.as_str(), AddressError::Malformed),
             (&right[1..], AddressError::Malformed),
@@ -115,6 +116,7 @@ mod tests {
             ("mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", AddressError::OtherNetwork(Network::Livenet)),
             ("3P14159f73E4gFr7JterCCQh9QjiTjiZrG", AddressError::ScriptHash),
             ("2MzQwSSnBHWHqSAqtTVQ6v47XtaisrJa1Vc", AddressError::ScriptHash),
+            (&of_unknown_version, AddressError::OtherKind(Network::Livenet)),
             // A private key.
             (
                 "KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn",

@@ -26,3 +26,22 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     bytes.truncate(payload_len);
     checksum_fits.then_some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_up_to_128_characters_is_read() {
+        let of_len = |len| {
+            let mut payloads =
+                [89, 90].into_iter().flat_map(|len| (0..=u8::MAX).map(move |byte| vec![byte; len]));
+            payloads.find(|payload| encode(payload).len() == len).unwrap()
+        };
+        for len in [126, 127, 128] {
+            let payload = of_len(len);
+            assert_eq!(decode(&encode(&payload)), Some(payload));
+        }
+        assert_eq!(decode(&encode(&of_len(129))), None);
+    }
+}

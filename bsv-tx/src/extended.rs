@@ -125,6 +125,7 @@ mod tests {
             )
         );
         assert_eq!(ExtendedTransaction::from_bytes(&bytes).as_ref(), Ok(&extended));
+        assert_eq!(extended.previous_outputs(), previous_outputs);
         assert_eq!(extended.into_parts(), (transaction, previous_outputs));
         for len in 0..bytes.len() {
             assert!(ExtendedTransaction::from_bytes(&bytes[..len]).is_err(), "cut at {len}");

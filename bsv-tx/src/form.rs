@@ -97,6 +97,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_form_has_a_name_in_messages() {
+        for (form, name) in [
+            (TransactionForm::Raw, "a raw transaction"),
+            (TransactionForm::Extended, "a transaction in extended format"),
+            (TransactionForm::Beef(BeefVersion::V1), "a BEEF of version 1"),
+            (TransactionForm::Beef(BeefVersion::V2), "a BEEF of version 2"),
+            (TransactionForm::AtomicBeef, "an Atomic BEEF"),
+        ] {
+            assert_eq!(form.name(), name);
+        }
+    }
+
+    #[test]
     fn the_first_bytes_tell_the_form() {
         use TransactionForm::{AtomicBeef, Extended, Raw};
         for (bytes, form) in [

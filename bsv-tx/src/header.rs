@@ -102,6 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn a_compact_target_is_positive_and_fits_in_32_bytes() {
+        let target = |bits| BlockHeader { bits, ..genesis() }.target();
+        for bits in [0, 0x1d00_0000, 0x1d80_0000, 0x1d80_ffff, 0x2101_0000, 0x2200_ff00] {
+            assert_eq!(target(bits), None, "{bits:08x}");
+        }
+        let largest = target(0x2100_ffff).unwrap();
+        assert_eq!(largest[..2], [0xff; 2]);
+        assert_eq!(largest[2..], [0; 30]);
+    }
+
+    #[test]
     fn the_first_header_there_ever_was() {
         let header = genesis();
         assert_eq!(hex::encode(header.to_bytes()), GENESIS);

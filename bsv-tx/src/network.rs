@@ -62,3 +62,24 @@ impl FromStr for Network {
             .ok_or_else(|| NetworkParseError(name.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_network_is_read_by_its_name_alone() {
+        for (network, name) in [
+            (Network::Livenet, "livenet"),
+            (Network::Testnet, "testnet"),
+            (Network::Regtest, "regtest"),
+        ] {
+            assert_eq!(network.name(), name);
+            assert_eq!(network.to_string(), name);
+            assert_eq!(name.parse(), Ok(network));
+        }
+        for name in ["", "Livenet", "mainnet", "regtest "] {
+            assert_eq!(name.parse::<Network>(), Err(NetworkParseError(name.to_owned())));
+        }
+    }
+}

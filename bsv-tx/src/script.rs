@@ -223,6 +223,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_script_gives_back_its_bytes() {
+        let script = Script::from_bytes([0x00, 0x6a, 0x51]);
+        assert_eq!(script.clone().into_bytes(), [0x00, 0x6a, 0x51]);
+        assert_eq!(script.as_bytes(), [0x00, 0x6a, 0x51]);
+    }
+
+    #[test]
     fn the_length_prefix_changes_at_every_boundary() {
         for (len, prefix) in [
             (0, "00"),

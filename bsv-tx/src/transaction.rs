@@ -225,6 +225,7 @@ mod tests {
     fn the_first_transaction_there_ever_was() {
         let coinbase = Transaction::from_hex(GENESIS_COINBASE).unwrap();
         assert_eq!(coinbase.inputs[0].previous_output, OutPoint::NULL);
+        assert!(coinbase.is_coinbase());
         assert_eq!(coinbase.outputs[0].satoshis, 5_000_000_000);
         assert_eq!(
             coinbase.txid().to_string(),

@@ -34,6 +34,7 @@ impl Command for DeleteInvoice {
             books.tell_standing(at, EventKind::InvoiceExpired, number)?;
         }
         books.rows.put::<Invoices>(number, &Invoice { deleted_at: Some(at), ..invoice })?;
+        books.list_payments_of_deleted(number)?;
         books.append_event(at, EventKind::InvoiceDeleted, number)
     }
 }

@@ -3,7 +3,9 @@
 
 use bsv_tx::{Transaction, Txid};
 
-use crate::ledger::rows::{ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched};
+use crate::ledger::rows::{
+    Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
+};
 use crate::ledger::{Books, Command, Query};
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
@@ -143,6 +145,21 @@ pub(crate) fn records_of<R: ReadRows>(
     let numbers = rows.range::<TransactionNumbers>((*txid, 0)..=(*txid, u64::MAX))?;
     let record = |number| Ok((number, super::effects::transaction(rows, number)?));
     numbers.into_iter().map(|((_, number), ())| record(number)).collect()
+}
+
+/// The numbers under which a transaction pays an invoice, and the record under each.
+pub(crate) fn payments_by<R: ReadRows>(
+    rows: &R,
+    invoice: u64,
+    txid: &Txid,
+) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
+    let mut payments = Vec::new();
+    for (number, record) in records_of(rows, txid)? {
+        if rows.get::<Incoming>(&(invoice, number))?.is_some() {
+            payments.push((number, record));
+        }
+    }
+    Ok(payments)
 }
 
 impl<R: Rows> Books<R> {

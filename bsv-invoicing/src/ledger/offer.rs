@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::ledger::notice::records_of;
+use crate::ledger::notice::payments_by;
 use crate::ledger::rows::{
-    Ancestors, FollowedTransactions, InFlight, Incoming, Invoices, RawTransactions, Refunds, Rows,
+    Ancestors, FollowedTransactions, InFlight, Invoices, RawTransactions, Refunds, Rows,
     TransactionNumbers, Transactions,
 };
 use crate::ledger::{Books, Command, Refusal};
@@ -55,7 +55,8 @@ impl Command for Offer {
     type Answer = Offered;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Offered, R::Error> {
-        let before = books.payment_with(self.invoice, &self.transaction.txid)?;
+        let before = payments_by(&books.rows, self.invoice, &self.transaction.txid)?;
+        let before = before.into_iter().next();
         let payment = |(number, record): &(u64, TransactionRecord)| {
             let vout = self.receipts.first().map_or(0, |receipt| receipt.vout);
             let receipt = ReceiptKey { maker: *number, vout };
@@ -139,20 +140,6 @@ impl Offer {
 }
 
 impl<R: Rows> Books<R> {
-    /// The payment of an invoice by this transaction.
-    fn payment_with(
-        &self,
-        invoice: u64,
-        txid: &bsv_tx::Txid,
-    ) -> Result<Option<(u64, TransactionRecord)>, R::Error> {
-        for (number, record) in records_of(&self.rows, txid)? {
-            if self.rows.get::<Incoming>(&(invoice, number))?.is_some() {
-                return Ok(Some((number, record)));
-            }
-        }
-        Ok(None)
-    }
-
     /// Stores a new transaction, which the network has not shown.
     pub(crate) fn add_transaction(
         &mut self,

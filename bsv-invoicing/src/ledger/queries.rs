@@ -9,7 +9,7 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
-use crate::ledger::notice::records_of;
+use crate::ledger::notice::{payments_by, records_of};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
@@ -90,10 +90,26 @@ queries! {
     /// The payments towards the invoice with this number, in the order of their arrival. A payment
     /// that the network has refused and never shown is not among them.
     GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
+    /// The payment of the invoice with this number by the transaction of this id: its number and
+    /// its record. If the books have it twice, the later one. A payment that the network has
+    /// refused and never shown is not answered.
+    GetPaymentBy(invoice: u64, txid: bsv_tx::Txid) => Option<(u64, TransactionRecord)>: |rows| {
+        let mut payments = payments_by(rows, invoice, &txid)?;
+        payments.retain(|(_, record)| record.state != TransactionState::Refused);
+        Ok(payments.pop())
+    };
+    /// The transaction that is being offered for the invoice with this number.
+    GetInFlight(invoice: u64) => Option<bsv_tx::Txid>: |rows| {
+        let number = rows.get::<InFlight>(&invoice)?;
+        number.map(|number| Ok(transaction(rows, number)?.txid)).transpose()
+    };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
         Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())
     };
+    /// The sum of the newest payments of the invoice with this number that wait for a block because
+    /// of their fees.
+    GetWaitingSum(invoice: u64) => u64: |rows| waiting_sum(rows, invoice);
     /// The sums of the invoice with this number, and the other facts about its payments.
     GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
     /// The payment by the wallet of this number, and the message to its payee while it is open.
@@ -338,6 +354,32 @@ fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>,
         }
     }
     Ok(payments)
+}
+
+/// How many payments of an invoice are searched for those that wait, and how many outputs of each.
+/// Strangers may send any number.
+const SEARCHED_FOR_WAITING: usize = 32;
+
+fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
+    let all = (invoice, 0)..=(invoice, u64::MAX);
+    let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
+    if newest.is_empty() {
+        return Ok(0);
+    }
+    let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+    let mut sum = 0_u64;
+    for ((_, number), ()) in newest {
+        if transaction(rows, number)?.state != TransactionState::Waiting {
+            continue;
+        }
+        let made = ReceiptKey::all_of(number);
+        for (_, receipt) in rows.first::<Receipts>(made, Ascending, SEARCHED_FOR_WAITING)? {
+            if invoice_of(rows, &figures, receipt.key)? == Some(invoice) {
+                sum = sum.saturating_add(receipt.satoshis);
+            }
+        }
+    }
+    Ok(sum)
 }
 
 fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {

@@ -13,7 +13,7 @@ pub enum Refusal {
     #[error("there is no invoice number {0}")]
     UnknownInvoice(u64),
     /// The invoice of this number is paid.
-    #[error("invoice number {0} is paid and cannot be deleted")]
+    #[error("invoice number {0} is paid")]
     Paid(u64),
     /// The invoice of this number was not paid in time.
     #[error("invoice number {0} is expired")]

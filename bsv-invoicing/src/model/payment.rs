@@ -41,8 +41,8 @@ impl IncomingPayment {
     }
 }
 
-/// A receipt that pays no invoice. It pays the key of a user, a key of an invoice that the store
-/// does not have, or a key for change.
+/// A receipt that pays no invoice. It pays the key of a user, a key of an invoice that is deleted
+/// or that the store does not have, or a key for change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnassignedReceipt {
     /// What was received.

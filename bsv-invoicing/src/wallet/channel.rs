@@ -5,7 +5,7 @@ use bsv_tx::Txid;
 use crate::dpp::{Acknowledgement, ChannelMessage, MerkleProof, PeerChannel};
 use crate::error::Error;
 use crate::ledger::MarkRead;
-use crate::ledger::queries::GetProofs;
+use crate::ledger::queries::{GetPaymentBy, GetProofs};
 use crate::model::transaction::FoundProof;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -79,13 +79,13 @@ impl<S: WalletStore> Wallet<S> {
         let (id, txid) =
             channel_id.split_at_checked(INVOICE_ID_LEN).ok_or(Error::UnknownChannel)?;
         let txid: Txid = txid.parse().map_err(|_| Error::UnknownChannel)?;
-        let payments = self.payments(id).await.map_err(|error| match error {
+        let invoice = self.invoice(id).await.map_err(|error| match error {
             Error::UnknownInvoice(_) => Error::UnknownChannel,
             error => error,
         })?;
-        // The transaction may be stored twice, if it was displaced and came again.
-        let payment = payments.iter().rev().find(|payment| payment.txid == txid);
-        Ok((payment.ok_or(Error::UnknownChannel)?.number, txid))
+        let payment = self.store.get(GetPaymentBy(invoice.number, txid)).await?;
+        let (number, _) = payment.ok_or(Error::UnknownChannel)?;
+        Ok((number, txid))
     }
 }
 

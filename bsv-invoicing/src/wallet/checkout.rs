@@ -3,7 +3,7 @@
 use bsv_tx::Address;
 
 use crate::error::Error;
-use crate::ledger::queries::GetReceivedSum;
+use crate::ledger::queries::{GetReceivedSum, GetWaitingSum};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::time::Timestamp;
@@ -24,6 +24,9 @@ pub struct Checkout {
     pub satoshis: u64,
     /// The sum of the payments that count, in satoshis.
     pub paid: u64,
+    /// The sum of the payments that do not count before they are in a block, because their fees are
+    /// too low, in satoshis. It is 0 once the invoice is paid.
+    pub waiting: u64,
     /// What the payer must still send, in satoshis. It is 0 if the invoice is not pending, and also
     /// once everything was sent and only a block is missing.
     pub due: u64,
@@ -51,8 +54,16 @@ impl<S: WalletStore> Wallet<S> {
         let state = invoice.state(self.expiry_time());
         let rules = self.settings.payment_rules;
         let unconfirmed = received.in_time.unconfirmed.saturating_add(received.late.unconfirmed);
+        let waiting = match state {
+            InvoiceState::Pending | InvoiceState::Expired => {
+                self.store.get(GetWaitingSum(invoice.number)).await?
+            }
+            InvoiceState::Paid => 0,
+        };
+        let mut sent = received;
+        sent.in_time.unconfirmed = sent.in_time.unconfirmed.saturating_add(waiting);
         let due = match state {
-            InvoiceState::Pending => rules.in_any_place().due(invoice.satoshis, received),
+            InvoiceState::Pending => rules.in_any_place().due(invoice.satoshis, sent),
             InvoiceState::Paid | InvoiceState::Expired => 0,
         };
         let Invoice { number, id, satoshis, description, expires_at, .. } = invoice;
@@ -63,6 +74,7 @@ impl<S: WalletStore> Wallet<S> {
             description,
             satoshis,
             paid: received.sum(),
+            waiting,
             due,
             expires_at,
             is_mined: state == InvoiceState::Paid && unconfirmed == 0 && received.sum() > 0,

@@ -17,7 +17,7 @@ use self::fate::{Fate, fate, is_for_itself};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
-use crate::ledger::queries::{GetFollowed, GetTransaction};
+use crate::ledger::queries::{GetAncestors, GetFollowed, GetTransaction};
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Contest, Displace, Invalidate, TellContested, Unfollow};
 use crate::model::time::Timestamp;
@@ -241,7 +241,8 @@ impl<S: WalletStore> Wallet<S> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
         let transaction = self.transaction(number).await?;
-        match self.show_ancestors(node, number).await {
+        let ancestors = self.store.get(GetAncestors(number)).await?;
+        match self.show_ancestors(node, &ancestors).await {
             Err(error @ Error::Store(_)) => return Err(error),
             // The node's answer about the transaction itself decides.
             Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),

@@ -76,7 +76,10 @@ impl<S: WalletStore> Wallet<S> {
     pub async fn delete_invoice(&self, id: &str) -> Result<(), Error> {
         let number = self.invoice(id).await?.number;
         let deleted = self.store.execute(DeleteInvoice { number, now: self.now() }).await;
-        deleted.map_err(|error| of_invoice(id, error))
+        deleted.map_err(|error| match of_invoice(id, error) {
+            Error::Paid(id) => Error::PaidForever(id),
+            error => error,
+        })
     }
 
     /// Writes events of invoices that have expired, and deletes old idempotency keys. Returns

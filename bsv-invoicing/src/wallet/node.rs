@@ -7,6 +7,11 @@ use crate::error::Error;
 /// How many calls are made at once for payments that strangers offer. Strangers choose how much
 /// work such a call is, so there are fewer than a node runs at once (4).
 pub(crate) const RECEIVING_TURNS: usize = 3;
+/// How many large payments that strangers offer are sent at once. They have turns of their own, so
+/// that small ones do not wait for them.
+const LARGE_TURNS: usize = 1;
+/// From this many bytes on, a payment with its ancestors is large.
+const LARGE: usize = 100_000;
 /// How many calls are made at once to follow transactions and the chain.
 pub(crate) const FOLLOWING_TURNS: usize = 3;
 
@@ -19,6 +24,8 @@ pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions
 pub(crate) struct Node {
     /// For payments that strangers offer.
     pub(crate) receiving: NodeRpc,
+    /// For sending the large ones of them.
+    receiving_large: NodeRpc,
     /// For following transactions and the chain.
     pub(crate) following: NodeRpc,
     /// For everything that the owner asks for.
@@ -29,9 +36,15 @@ impl Node {
     pub(crate) fn new(node: NodeRpc) -> Self {
         Self {
             receiving: node.clone().with_turns(RECEIVING_TURNS),
+            receiving_large: node.clone().with_turns(LARGE_TURNS),
             following: node.clone().with_turns(FOLLOWING_TURNS),
             operating: node,
         }
+    }
+
+    /// The node for sending a payment of so many bytes, ancestors included.
+    pub(crate) fn receiving_of(&self, len: usize) -> &NodeRpc {
+        if len < LARGE { &self.receiving } else { &self.receiving_large }
     }
 }
 

@@ -18,10 +18,11 @@ use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::{RedbWalletStore, WalletStore};
 use crate::wallet::event_tail::EventTail;
+use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
-use crate::wallet::receive::{Broadcast, NotTaken, RecentTip};
+use crate::wallet::receive::{Broadcast, NotTaken, RecentTip, WaitingPayments};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
@@ -50,9 +51,13 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) resuming: Semaphore,
     /// The payments that are being broadcast, by the numbers of their invoices.
     pub(super) broadcasts: Running<u64, Broadcast>,
+    /// The payments that wait until another one of their invoice is decided.
+    pub(super) waiting: WaitingPayments,
     pub(super) not_taken: NotTaken,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
+    /// Entries of the node's mempool.
+    pub(super) mempool_entries: RecentEntries,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// The watched scripts.
@@ -147,8 +152,10 @@ impl<S: WalletStore> Wallet<S> {
             has_caught_up: AtomicBool::new(false),
             resuming: Semaphore::new(RECEIVING_TURNS),
             broadcasts: Running::default(),
+            waiting: WaitingPayments::default(),
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
+            mempool_entries: RecentEntries::default(),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             event_tail: EventTail::default(),
@@ -160,8 +167,9 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Adds a node of the network. Without a node, the wallet neither receives nor pays.
     ///
-    /// Payments that strangers offer, and following, have three turns each at the node. The turns
-    /// of `node` itself are for what the owner asks for.
+    /// Payments that strangers offer, and following, have three turns each at the node. Large
+    /// payments have one of their own. The turns of `node` itself are for what the owner asks
+    /// for.
     pub fn with_node(self, node: NodeRpc) -> Self {
         Self { node: Some(Node::new(node)), ..self }
     }

@@ -7,22 +7,28 @@ mod broadcast;
 mod check;
 mod counts;
 mod recent_tip;
+mod turn;
 mod unsent;
 
 use std::sync::Arc;
 
-use bsv_tx::{Transaction, Txid};
+use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
 
 pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
 pub(crate) use self::recent_tip::RecentTip;
+pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
+use self::turn::Turns;
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
-use crate::ledger::queries::{GetIncoming, GetInvoice, GetReceivedSum, GetRecord};
+use crate::ledger::queries::{
+    GetAncestors, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
+};
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
+use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
@@ -57,25 +63,44 @@ impl<S: WalletStore> Wallet<S> {
         refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         self.check_caught_up().await?;
-        let invoice = self.invoice(id).await?;
-        let posted = check::read_transaction(transaction)?;
+        let mut invoice = self.invoice(id).await?;
+        let posted = Arc::new(check::read_transaction(transaction)?);
+        let mut turns = Turns::new(&self.waiting, transaction.len());
+        loop {
+            let taken = self.take_now(id, &invoice, &posted, refund_to).await;
+            let is_other_offered =
+                taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
+            if !is_other_offered || !turns.next(&self.broadcasts, invoice.number).await {
+                return taken;
+            }
+            invoice = self.invoice(id).await?;
+        }
+    }
+
+    /// Receives a payment, unless another payment of the same invoice is being offered.
+    async fn take_now(
+        self: &Arc<Self>,
+        id: &str,
+        invoice: &Invoice,
+        posted: &Arc<FormedTransaction>,
+        refund_to: Option<&str>,
+    ) -> Result<Acknowledgement, Arc<Error>> {
         let txid = posted.transaction().txid();
         let acknowledgement = self.acknowledgement(id, txid);
-        let before = self.store.get(GetIncoming(invoice.number)).await.map_err(Error::from)?;
-        if before.iter().any(|it| it.txid == txid && is_shown(it.state)) {
+        let before = self.state_of_payment(invoice.number, txid).await?;
+        if before.is_some_and(is_shown) {
             self.check_paid(invoice.number, &txid).await?;
             return Ok(acknowledgement);
         }
         let outcome = match self.broadcasts.get(&invoice.number) {
             Some(Broadcast { txid: same, outcome }) if same == txid => outcome,
             other => {
-                let is_other_offered = other.is_some()
-                    || before
-                        .iter()
-                        .any(|it| it.state == IncomingState::InFlight && it.txid != txid);
+                let offered = self.store.get(GetInFlight(invoice.number)).await;
+                let offered = offered.map_err(Error::from)?;
+                let is_other_offered = other.is_some() || offered.is_some_and(|it| it != txid);
                 let refund_to = refund_to.map(str::to_owned);
-                let offer = self.offer_of(&invoice, &posted, refund_to, is_other_offered).await?;
-                self.offer(id, offer, posted.into_transaction())?
+                let offer = self.offer_of(invoice, posted, refund_to, is_other_offered).await?;
+                self.offer(id, offer, posted)?
             }
         };
         outcome_of(outcome).await?;
@@ -95,9 +120,9 @@ impl<S: WalletStore> Wallet<S> {
         if invoice.payment_received_at.is_some() {
             return Ok(());
         }
-        let payments = self.store.get(GetIncoming(number)).await?;
-        let payment = payments.iter().rfind(|it| it.txid == *txid);
-        if payment.is_some_and(|it| it.state == IncomingState::Waiting) {
+        let payment = self.store.get(GetPaymentBy(number, *txid)).await?;
+        let payment = payment.map(|(_, record)| record);
+        if payment.is_some_and(|it| it.state == TransactionState::Waiting) {
             return Err(Error::Waiting);
         }
         let rules = self.settings.payment_rules;
@@ -107,7 +132,7 @@ impl<S: WalletStore> Wallet<S> {
             return Ok(());
         }
         let is_held = rules.late == LatePayments::Hold
-            && payment.is_some_and(|it| it.received_at >= invoice.expires_at);
+            && payment.is_some_and(|it| it.at >= invoice.expires_at);
         match is_held {
             true => Err(Error::Late),
             false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, received) }),
@@ -120,7 +145,7 @@ impl<S: WalletStore> Wallet<S> {
         self: &Arc<Self>,
         id: &str,
         offer: Offer,
-        transaction: Transaction,
+        posted: &Arc<FormedTransaction>,
     ) -> Result<watch::Receiver<Option<Outcome>>, Error> {
         let txid = offer.transaction.txid;
         let (sender, outcome) = watch::channel(None);
@@ -131,10 +156,11 @@ impl<S: WalletStore> Wallet<S> {
             Err(_) if offer.is_known => None,
             Err(_) => return Err(Error::InFlight(id.to_owned())),
         };
-        let wallet = Arc::clone(self);
+        let (wallet, posted) = (Arc::clone(self), Arc::clone(posted));
         let id = id.to_owned();
         tokio::spawn(async move {
-            let outcome = wallet.note_and_send(&id, offer, &transaction).await.map_err(Arc::new);
+            let sent = wallet.note_and_send(&id, offer, posted.transaction()).await;
+            let outcome = sent.map_err(Arc::new);
             drop(place);
             sender.send_replace(Some(outcome));
         });
@@ -187,8 +213,10 @@ impl<S: WalletStore> Wallet<S> {
         transaction: &Transaction,
         fee: Fee,
     ) -> Result<(), Error> {
-        let node = &self.node()?.receiving;
-        let refused_ancestor = self.show_ancestors(node, number).await?;
+        let ancestors = self.store.get(GetAncestors(number)).await?;
+        let all = ancestors.iter().chain([transaction]);
+        let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
+        let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
         match show(node, transaction).await? {
             Shown::InMempool(_) if matches!(fee, Fee::Checked) => {
                 let see = See { transaction: number, is_fee_sufficient: true, now: self.now() };
@@ -207,7 +235,27 @@ impl<S: WalletStore> Wallet<S> {
     /// The payments of an invoice, in the order of their arrival.
     pub async fn payments(&self, id: &str) -> Result<Vec<IncomingPayment>, Error> {
         let invoice = self.invoice(id).await?;
-        Ok(self.store.get(GetIncoming(invoice.number)).await?)
+        // Strangers decide how many there are.
+        Ok(self.store.list(GetIncoming(invoice.number)).await?)
+    }
+
+    /// The state of the payment of an invoice by this transaction.
+    pub async fn payment_state(
+        &self,
+        id: &str,
+        txid: Txid,
+    ) -> Result<Option<IncomingState>, Error> {
+        let invoice = self.invoice(id).await?;
+        self.state_of_payment(invoice.number, txid).await
+    }
+
+    async fn state_of_payment(
+        &self,
+        invoice: u64,
+        txid: Txid,
+    ) -> Result<Option<IncomingState>, Error> {
+        let payment = self.store.get(GetPaymentBy(invoice, txid)).await?;
+        Ok(payment.map(|(_, record)| IncomingState::of(record.state)))
     }
 }
 

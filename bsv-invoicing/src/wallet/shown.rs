@@ -7,11 +7,12 @@ use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestors, GetRecord};
+use crate::ledger::queries::GetRecord;
 use crate::ledger::{Mine, See};
 use crate::model::transaction::{BlockPlace, Proof, Purpose};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::mempool_entries::Entries;
 use crate::wallet::node::{away, unknown};
 use crate::wallet::receive::ancestors::Payment;
 
@@ -113,11 +114,11 @@ impl<S: WalletStore> Wallet<S> {
     pub(crate) async fn show_ancestors(
         &self,
         node: &NodeRpc,
-        number: u64,
+        ancestors: &[Transaction],
     ) -> Result<Option<String>, Error> {
         let mut refusal = None;
-        for ancestor in self.store.get(GetAncestors(number)).await? {
-            match show(node, &ancestor).await? {
+        for ancestor in ancestors {
+            match show(node, ancestor).await? {
                 Shown::InMempool(_) | Shown::InBlock => {}
                 Shown::Refused(reason) => {
                     let txid = ancestor.txid();
@@ -140,20 +141,26 @@ impl<S: WalletStore> Wallet<S> {
         let is_fee_sufficient = match record.map(|record| record.purpose) {
             // The wallet made it with the fee that its payee and the node ask for.
             Some(Purpose::Outgoing(_) | Purpose::Cancellation(_)) => true,
-            _ => self.is_fee_sufficient(node, entry).await?,
+            _ => {
+                let mut entries = self.mempool_entries.of(node);
+                let is_sufficient = self.is_fee_sufficient(&mut entries, entry).await?;
+                entries.keep().await;
+                is_sufficient
+            }
         };
         let see = See { transaction: number, is_fee_sufficient, now: self.now() };
         Ok(self.store.execute(see).await?)
     }
 
+    /// Whether the fee of a transaction in the mempool suffices for it and its ancestors.
     pub(crate) async fn is_fee_sufficient(
         &self,
-        node: &NodeRpc,
+        entries: &mut Entries<'_>,
         entry: MempoolEntry,
     ) -> Result<bool, Error> {
         let MempoolEntry { fee, size, parents } = entry;
         let payment = Payment { fee, size, parents, unsent: BTreeMap::new() };
-        match payment.check(node, self.demand()).await {
+        match payment.check(entries, self.demand()).await {
             Ok(()) => Ok(true),
             Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),
             Err(error) => Err(error),

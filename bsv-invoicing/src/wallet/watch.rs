@@ -1,6 +1,7 @@
 //! Watching: finding all money that reaches a script of the wallet, in the mempool and in new
 //! blocks.
 
+mod arrivals;
 mod backlog;
 mod blocks;
 mod filter;
@@ -14,6 +15,7 @@ use std::sync::atomic::Ordering;
 use bsv_network::NodeRpc;
 use bsv_tx::Transaction;
 
+use self::arrivals::{Arrival, Arrivals};
 pub(crate) use self::filter::Watching;
 pub(crate) use self::mempool::Watched;
 
@@ -24,7 +26,6 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
 
 /// How many rows are read at once to fill the filter.
 const PAGE: usize = 1_000;
@@ -64,35 +65,72 @@ impl<S: WalletStore> Wallet<S> {
         Ok((!known.records.is_empty() || !known.lacking.is_empty()).then_some(known))
     }
 
-    /// Records a transaction from the mempool, if it is new to the wallet. Returns whether it was.
+    /// Lets a transaction from the mempool wait until it is recorded, if it concerns the wallet.
+    fn note_arrival(&self, arrivals: &mut Arrivals, transaction: Transaction) {
+        let filter = &self.watching.filter;
+        let Some(line) = filter.first_concerned(&transaction) else { return };
+        let txid = transaction.txid();
+        // A later transaction may spend what this one pays to the wallet.
+        filter.add(std::iter::once(txid.as_bytes().as_slice()));
+        let (transaction, came_at) = (Arc::new(transaction), self.now());
+        arrivals.add(line, Arrival { txid, transaction, came_at });
+    }
+
+    /// Records transactions from the mempool, as far as they are new to the wallet. Returns whether
+    /// any was.
     async fn notice_in_mempool(
         &self,
         node: &NodeRpc,
-        transaction: Transaction,
+        arrivals: Vec<Arrival>,
     ) -> Result<bool, Error> {
-        let transaction = Arc::new(transaction);
-        let Some(known) = self.known(&transaction).await? else { return Ok(false) };
+        let mut news = Vec::new();
+        let mut txids = Vec::new();
+        for arrival in arrivals {
+            let known = self.known(&arrival.transaction).await?.unwrap_or_default();
+            let mut spent = arrival.transaction.inputs.iter().map(|it| it.previous_output.txid);
+            let is_busy = known.records.iter().any(|(_, it)| self.is_busy(it.purpose));
+            // The books do not have the coins of those before it yet.
+            let may_spend_news = !is_busy && spent.any(|txid| txids.contains(&txid));
+            if self.is_news(&known) || may_spend_news {
+                txids.push(arrival.txid);
+                news.push((arrival, known));
+            }
+        }
+        if news.is_empty() {
+            return Ok(false);
+        }
+        let mut entries = self.mempool_entries.of(node);
+        let in_mempool = entries.ask(&txids).await?;
+        entries.read_ahead(&in_mempool).await?;
+        let mut shown = Vec::new();
+        for ((Arrival { transaction, came_at, .. }, known), entry) in
+            news.into_iter().zip(in_mempool)
+        {
+            // A transaction that the node announces may be gone, or not final.
+            let Some(entry) = entry else { continue };
+            // The wallet's own transactions have the fee that their payee and the node ask for.
+            let is_own = known.records.iter().any(|(_, it)| !it.purpose.is_from_outside());
+            let is_fee_sufficient = is_own || self.is_fee_sufficient(&mut entries, entry).await?;
+            let place = ShownPlace::Mempool { is_fee_sufficient };
+            let transaction = Arc::unwrap_or_clone(transaction);
+            shown.push(Noticed { transaction, place, came_at });
+        }
+        entries.keep().await;
+        let is_any_shown = !shown.is_empty();
+        if is_any_shown {
+            self.store.execute(Notice { shown, now: self.now() }).await?;
+        }
+        Ok(is_any_shown)
+    }
+
+    /// Whether the books lack something of a transaction in the mempool.
+    fn is_news(&self, known: &Known) -> bool {
         let is_news = |record: &TransactionRecord| {
             let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
             // A request that is offering it records it.
             !is_shown && !self.is_busy(record.purpose)
         };
-        if known.lacking.is_empty() && !known.records.iter().any(|(_, it)| is_news(it)) {
-            return Ok(false);
-        }
-        // A transaction that the node announces may be gone, or not final.
-        let txid = transaction.txid();
-        let Some(entry) = node.mempool_entry(&txid).await.map_err(away)? else { return Ok(false) };
-        // The wallet's own transactions have the fee that their payee and the node ask for.
-        let is_own = known.records.iter().any(|(_, it)| !it.purpose.is_from_outside());
-        let is_fee_sufficient = is_own || self.is_fee_sufficient(node, entry).await?;
-        let noticed = Noticed {
-            transaction: Arc::unwrap_or_clone(transaction),
-            place: ShownPlace::Mempool { is_fee_sufficient },
-            came_at: self.now(),
-        };
-        self.store.execute(Notice { shown: vec![noticed], now: self.now() }).await?;
-        Ok(true)
+        !known.lacking.is_empty() || known.records.iter().any(|(_, it)| is_news(it))
     }
 }
 

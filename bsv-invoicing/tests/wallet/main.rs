@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod counted_rows;
+mod dust;
 mod ids;
 mod json;
 mod limits;

@@ -196,3 +196,100 @@ impl MinerInfoRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::PrivateKey;
+
+    use super::*;
+
+    fn keys<const N: usize>() -> [PrivateKey; N] {
+        [(); N].map(|()| PrivateKey::generate().unwrap())
+    }
+
+    fn record(number: u32, revocation_key: Succession) -> MinerInfoRecord {
+        let first = KeyRecord { number: 1, public_key: revocation_key.previous };
+        MinerInfoRecord::new(&first, number, revocation_key)
+    }
+
+    #[test]
+    fn the_last_16_miner_info_transactions_keep_the_key_that_first_referred_to_them() {
+        let [key] = keys();
+        let itself = Succession::sign(&key, key.public_key()).unwrap();
+        let mut record = record(1, itself);
+        let reference =
+            |number: u8, key| Reference { miner_info: Txid::from_bytes([number; 32]), key };
+        for number in 1..=16 {
+            record.note_reference(reference(number, 1));
+        }
+        record.note_reference(reference(1, 2));
+        let expected: Vec<_> = (1..=16).map(|number| reference(number, 1)).collect();
+        assert_eq!(record.references, expected);
+        record.note_reference(reference(17, 2));
+        assert_eq!(record.references[..15], expected[1..]);
+        assert_eq!(record.references[15..], [reference(17, 2)]);
+    }
+
+    /// The first key alone, its change to the second one, and the second key alone.
+    fn successions(first: &PrivateKey, second: &PrivateKey) -> [Succession; 3] {
+        let successors = [(first, first), (first, second), (second, second)];
+        successors.map(|(key, next)| Succession::sign(key, next.public_key()).unwrap())
+    }
+
+    #[test]
+    fn nodes_know_the_revocation_key_before_all_announced_ones() {
+        let [first, second] = keys();
+        let [first_key, second_key] = [&first, &second].map(PrivateKey::public_key);
+        let [itself, change, afterwards] = successions(&first, &second);
+
+        let mut record = record(1, itself);
+        assert_eq!(record.known_revocation_key(), (1, first_key));
+        assert_eq!(record.useful_revocation_keys(), [(1, first_key)]);
+        assert!(!record.announces_revocation_key());
+        assert_eq!(record.roll(2, 3, change, afterwards), Err("its revocation key was rolled"));
+        record.roll(1, 2, change, afterwards).unwrap();
+        assert_eq!(record.known_revocation_key(), (1, first_key));
+        assert_eq!(record.useful_revocation_keys(), [(1, first_key), (2, second_key)]);
+        assert!(record.announces_revocation_key());
+        record.follow_revocation_key();
+        assert_eq!(record.known_revocation_key(), (2, second_key));
+        assert_eq!(record.useful_revocation_keys(), [(2, second_key)]);
+        assert!(!record.announces_revocation_key());
+        record.follow_revocation_key();
+        assert_eq!(record.revocation_key, afterwards);
+    }
+
+    #[test]
+    fn a_revocation_delays_the_announcement_of_a_revocation_key() {
+        let [first, second] = keys();
+        let first_key = first.public_key();
+        let [itself, change, afterwards] = successions(&first, &second);
+        let mut record = record(1, itself);
+        record.roll(1, 2, change, afterwards).unwrap();
+        record.withhold_roll(itself);
+        record.revocation = Some(RevocationRecord {
+            message: Revocation::sign(first_key, &first, &first).unwrap(),
+            is_complete: false,
+            is_told: false,
+            revocation_key: Some(itself),
+        });
+        assert_eq!(record.revocation_key, itself);
+        assert!(!record.announces_revocation_key());
+        record.end_revocation();
+        assert_eq!((record.revocation, record.revocation_key), (None, change));
+        assert!(record.announces_revocation_key());
+        assert_eq!(record.later_revocation_keys, [afterwards]);
+    }
+
+    #[test]
+    fn the_first_revocation_key_is_announced_although_it_follows_itself() {
+        let [key] = keys();
+        let itself = Succession::sign(&key, key.public_key()).unwrap();
+        let mut record = record(1, itself);
+        record.announce_first_revocation_key();
+        assert!(record.announces_revocation_key());
+        record.follow_revocation_key();
+        assert_eq!(record.revocation_key, itself);
+        assert!(!record.announces_revocation_key());
+    }
+}

@@ -110,3 +110,64 @@ impl Unseen {
         self.own_blocks.len() >= MOST_OWN_BLOCKS || self.blocks >= MOST_BLOCKS
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::BlockHash;
+
+    use super::*;
+
+    fn block(height: u32) -> BlockRef {
+        BlockRef { height, hash: BlockHash::from_bytes([7; 32]) }
+    }
+
+    #[test]
+    fn a_sighting_is_kept_until_100_further_blocks_were_read() {
+        let mut sightings = Sightings::of(1);
+        assert!(sightings.note(Seen::In(block(10)), true, Sighted::Identity));
+        assert!(sightings.note(Seen::In(block(11)), true, Sighted::Key { before: 1 }));
+        let kept = |sightings: &Sightings| -> Vec<_> {
+            sightings.recent.iter().map(|sighting| sighting.block.height).collect()
+        };
+        for (read_to, expected) in [(12, &[10, 11][..]), (109, &[10, 11]), (110, &[11]), (200, &[])]
+        {
+            sightings.note_read_to(block(read_to));
+            assert_eq!(kept(&sightings), expected, "{read_to}");
+            assert_eq!(sightings.read_to, Some(block(read_to)));
+        }
+    }
+
+    #[test]
+    fn what_the_node_knows_and_no_block_shows_has_left_the_chain() {
+        let mut sightings = Sightings::of(1);
+        assert!(!sightings.note(Seen::Nowhere, false, Sighted::Identity));
+        assert!(sightings.note(Seen::Somewhere, true, Sighted::Identity));
+        assert!(!sightings.is_repeated);
+        assert!(!sightings.note(Seen::Nowhere, true, Sighted::Identity));
+        assert!(sightings.is_repeated);
+        assert!(!sightings.note(Seen::Nowhere, false, Sighted::Identity));
+        assert!(sightings.is_repeated);
+        assert_eq!(sightings.recent, []);
+    }
+
+    #[test]
+    fn an_announcement_is_overdue_after_three_own_blocks_or_three_days() {
+        for (own_blocks, tip, expected, is_overdue) in [
+            (&[][..], 931, &[][..], false),
+            (&[], 932, &[], true),
+            // A block at the height of the first look may be older than the announcement.
+            (&[499, 500, 501, 502], 502, &[501, 502], false),
+            (&[501, 502, 502, 501], 502, &[501, 502], false),
+            (&[501, 502, 503], 503, &[501, 502, 503], true),
+            (&[501, 502, 503, 504], 504, &[501, 502, 503], true),
+        ] {
+            let mut sightings = Sightings::of(1);
+            sightings.note_unseen(500, std::iter::empty());
+            sightings.note_unseen(tip, own_blocks.iter().copied());
+            let unseen = sightings.unseen.unwrap();
+            assert_eq!((unseen.since, unseen.blocks), (500, tip - 500));
+            assert_eq!(unseen.own_blocks, expected);
+            assert_eq!(unseen.is_overdue(), is_overdue, "{own_blocks:?} {tip}");
+        }
+    }
+}

@@ -147,6 +147,37 @@ mod tests {
         })
     }
 
+    fn transaction(lock_time: u32) -> Transaction {
+        Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time }
+    }
+
+    #[test]
+    fn an_upgraded_identity_keeps_the_place_of_its_output() {
+        let made = OutPoint { txid: Txid::from_bytes([7; 32]), vout: 3 };
+        let broadcast = OutPoint { txid: transaction(0).txid(), vout: 0 };
+        for (vctx, outpoint) in [
+            (Vctx::None, None),
+            (Vctx::AwaitingFunds, None),
+            (Vctx::Broadcasting(transaction(0)), Some(broadcast)),
+            (Vctx::Recorded(made, VctxView::default()), Some(made)),
+            (Vctx::Revoking(made, None), Some(made)),
+        ] {
+            assert_eq!(LeftVctx::of(&vctx), LeftVctx { outpoint, sweep: None });
+        }
+    }
+
+    #[test]
+    fn a_sweep_follows_the_sweep_that_it_names() {
+        let mut left = LeftVctx::default();
+        let [first, second] = [0, 1].map(transaction);
+        assert!(left.begin_sweep(Some(first.txid()), &second).is_err());
+        left.begin_sweep(None, &first).unwrap();
+        assert!(left.begin_sweep(None, &second).is_err());
+        assert_eq!(left.sweep.as_ref(), Some(&first));
+        left.begin_sweep(Some(first.txid()), &second).unwrap();
+        assert_eq!(left.sweep, Some(second));
+    }
+
     #[test]
     fn an_output_is_spent_once_seen_and_then_gone_for_six_blocks() {
         for (history, is_spent) in [
@@ -155,6 +186,8 @@ mod tests {
             (&[(100, true), (101, false), (105, false)], false),
             (&[(100, true), (101, false), (106, false)], true),
             (&[(100, true), (101, false), (102, false), (106, false)], true),
+            (&[(100, true), (100, false), (105, false)], true),
+            (&[(100, true), (101, true), (102, false), (107, false)], true),
             // A reorganisation brings the output back, and another one removes it again.
             (&[(100, true), (101, false), (105, false), (105, true), (106, false)], false),
             (&[(100, true), (101, false), (106, false), (107, true)], false),

@@ -1,4 +1,5 @@
 use bsv_tx::{Transaction, Txid};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{NodeRpc, code, is_known, same_txid};
@@ -7,7 +8,26 @@ use crate::answers::{MempoolInfo, Parsed, read};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
-const ENTRY: &str = "getmempoolentry";
+pub(super) const ENTRY: &str = "getmempoolentry";
+
+/// How many entries one request asks for. A node needs about 5 milliseconds for them; then other
+/// calls have their turn.
+const ENTRIES_AT_ONCE: usize = 100;
+
+/// A parameter that is written only when the call has its turn.
+enum Param<'a> {
+    Txid(&'a Txid),
+    Transaction(&'a Transaction),
+}
+
+impl Serialize for Param<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Txid(txid) => serializer.collect_str(txid),
+            Self::Transaction(transaction) => serializer.serialize_str(&transaction.to_hex()),
+        }
+    }
+}
 
 /// A transaction in the node's final mempool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +66,25 @@ impl NodeRpc {
         read_entry(call.await)
     }
 
+    /// The entries of several transactions in the final mempool, in the same order, a hundred in
+    /// each request (`getmempoolentry`). An empty list makes no request.
+    ///
+    /// The node does not read all entries at the same moment.
+    pub async fn mempool_entries(
+        &self,
+        txids: &[Txid],
+    ) -> Result<Vec<Option<MempoolEntry>>, NodeError> {
+        let mut entries = Vec::with_capacity(txids.len());
+        for txids in txids.chunks(ENTRIES_AT_ONCE) {
+            let calls: Vec<_> = txids.iter().map(|txid| (ENTRY, [Param::Txid(txid)])).collect();
+            let answers = self.transport.batch(&calls, self.timeout, Repeatable::Yes).await?;
+            for answer in answers {
+                entries.push(read_entry(answer)?);
+            }
+        }
+        Ok(entries)
+    }
+
     /// Sends the node a transaction to relay (`sendrawtransaction`), and asks in the same request
     /// whether the final mempool shows it (`getmempoolentry`). If the mempool shows it, the answer
     /// to the first call does not matter.
@@ -61,8 +100,9 @@ impl NodeRpc {
     pub async fn submit_transaction(&self, tx: &Transaction) -> Result<Submitted, NodeError> {
         let method = "sendrawtransaction";
         let txid = tx.txid();
-        let calls = [(method, &[tx.to_hex()]), (ENTRY, &[txid.to_string()])];
-        let [sent, shown] = self.transport.batch(calls, self.timeout, Repeatable::Yes).await?;
+        let calls = [(method, [Param::Transaction(tx)]), (ENTRY, [Param::Txid(&txid)])];
+        let answers = self.transport.batch(&calls, self.timeout, Repeatable::Yes).await?;
+        let [sent, shown] = answers.try_into().expect("each call has an answer");
         if let Ok(result) = &sent {
             let Parsed(answered) = read(method, result)?;
             same_txid(method, &answered, &txid)?;
@@ -81,7 +121,9 @@ impl From<MempoolInfo> for MempoolEntry {
     }
 }
 
-fn read_entry(answer: Result<Box<RawValue>, NodeError>) -> Result<Option<MempoolEntry>, NodeError> {
+pub(super) fn read_entry(
+    answer: Result<Box<RawValue>, NodeError>,
+) -> Result<Option<MempoolEntry>, NodeError> {
     let result = match answer {
         Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(None),
         result => result?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{Checkout, Error};
 use bytes::Bytes;
-use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, VARY};
+use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, LOCATION, VARY};
 use hyper::{Method, StatusCode, Uri};
 
 use super::address::link;
@@ -37,14 +37,17 @@ pub(crate) struct Page {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
     Page,
+    /// The path of a page with a slash at its end, as people may type it.
+    Slash,
     State,
     Stream,
     Qr,
     Asset,
 }
 
-pub(crate) const ROUTES: [Declared<Route>; 5] = [
+pub(crate) const ROUTES: [Declared<Route>; 6] = [
     ("/pay/{id}", "GET, HEAD", Route::Page),
+    ("/pay/{id}/", "GET, HEAD", Route::Slash),
     ("/pay/{id}/state", "GET, HEAD", Route::State),
     ("/pay/{id}/stream", "GET, HEAD", Route::Stream),
     ("/pay/{id}/qr.svg", "GET, HEAD", Route::Qr),
@@ -114,6 +117,7 @@ impl Page {
     ) -> Result<Answer, Problem> {
         match route {
             Route::Page => self.page(name, request).await,
+            Route::Slash => Ok(without_slash(name, request.uri())),
             Route::State => {
                 let checkout = self.wallet.checkout(name).await?;
                 Ok(state::answer(&checkout, self.wallet.expiry_time(), request.headers()))
@@ -221,6 +225,18 @@ impl Form {
             }
         }
     }
+}
+
+/// Leads to the page without a slash at its end. The links of a page are relative, so they would
+/// lead elsewhere from a path with a slash. The way there is relative too, because front ends may
+/// put a prefix before the path.
+fn without_slash(id: &str, uri: &Uri) -> Answer {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut answer = answer::text(StatusCode::PERMANENT_REDIRECT, "");
+    if let Ok(there) = HeaderValue::try_from(format!("../{id}{query}")) {
+        answer.headers_mut().insert(LOCATION, there);
+    }
+    answer
 }
 
 /// The merchant. The avatar is left out unless it has the origin of the pages, because pages load

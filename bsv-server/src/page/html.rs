@@ -33,6 +33,8 @@ enum Stage {
     Rest,
     /// Everything has been paid, and counts once it is in a block.
     Block,
+    /// The same, and a fee is so low that a block may take long.
+    LowFee,
     Paid,
     Expired,
 }
@@ -42,8 +44,9 @@ impl Stage {
         match checkout.state {
             InvoiceState::Paid => Self::Paid,
             InvoiceState::Expired => Self::Expired,
+            InvoiceState::Pending if checkout.due == 0 && checkout.waiting > 0 => Self::LowFee,
             InvoiceState::Pending if checkout.due == 0 => Self::Block,
-            InvoiceState::Pending if checkout.paid > 0 => Self::Rest,
+            InvoiceState::Pending if checkout.paid > 0 || checkout.waiting > 0 => Self::Rest,
             InvoiceState::Pending => Self::Waiting,
         }
     }
@@ -51,7 +54,7 @@ impl Stage {
     /// The name of the stage in the style sheet.
     fn name(self) -> &'static str {
         match self {
-            Self::Waiting | Self::Rest | Self::Block => "pending",
+            Self::Waiting | Self::Rest | Self::Block | Self::LowFee => "pending",
             Self::Paid => "paid",
             Self::Expired => "expired",
         }
@@ -141,8 +144,9 @@ impl PageHtml<'_> {
         Bsv(self.invoice.due)
     }
 
-    fn paid(&self) -> Bsv {
-        Bsv(self.invoice.paid)
+    /// What has arrived, even if it does not count yet.
+    fn received(&self) -> Bsv {
+        Bsv(self.invoice.paid.saturating_add(self.invoice.waiting))
     }
 
     fn whole(&self) -> Bsv {
@@ -160,6 +164,7 @@ impl PageHtml<'_> {
             Stage::Waiting => self.t.waiting,
             Stage::Rest => self.t.waiting_for_rest,
             Stage::Block => self.t.waiting_for_block,
+            Stage::LowFee => self.t.waiting_for_low_fee,
             Stage::Paid => self.t.paid,
             Stage::Expired => self.t.expired,
         }

@@ -168,10 +168,9 @@ impl PaymentsApi {
         let transaction = read_posted_transaction(request.body())?;
         let received = self.wallet.receive(id, &transaction, None).await;
         let txid = received.map_err(|error| problem_for_payer(&error))?.txid;
-        let payments = self.wallet.payments(id).await.unwrap_or_default();
-        let payment = payments.iter().rfind(|payment| payment.txid == txid);
+        let state = self.wallet.payment_state(id, txid).await;
         // The invoice may have been deleted meanwhile.
-        let state = payment.map_or(IncomingState::Accepted, |payment| payment.state).name();
+        let state = state.ok().flatten().unwrap_or(IncomingState::Accepted).name();
         let taken = Taken { txid: txid.to_string(), state };
         Ok(answer::json(StatusCode::CREATED, &taken))
     }

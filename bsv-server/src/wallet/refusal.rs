@@ -40,7 +40,9 @@ impl From<&Error> for Problem {
             Error::TooManyWebhooks(_) => Self::new(StatusCode::CONFLICT, "too-many-webhooks", text),
             Error::TwoSecrets(_) => Self::new(StatusCode::CONFLICT, "two-secrets", text),
             Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
-            Error::Paid(_) => Self::new(StatusCode::CONFLICT, "invoice-paid", text),
+            Error::Paid(_) | Error::PaidForever(_) => {
+                Self::new(StatusCode::CONFLICT, "invoice-paid", text)
+            }
             Error::InFlight(_) => Self::new(StatusCode::CONFLICT, "payment-in-flight", text),
             Error::PaymentRunning => Self::new(StatusCode::CONFLICT, "payment-running", text),
             Error::NotOpen(..) => Self::new(StatusCode::CONFLICT, "payment-not-open", text),
@@ -56,7 +58,8 @@ impl From<&Error> for Problem {
             Error::FeeTooLow { .. } => impossible("fee-too-low", text),
             Error::TooManyAncestors { .. } => impossible("too-many-ancestors", text),
             Error::NotFinal { .. } => impossible("not-final", text),
-            Error::Underpaid { .. } | Error::Late => impossible("underpaid", text),
+            Error::Underpaid { .. } => impossible("underpaid", text),
+            Error::Late => impossible("payment-late", text),
             Error::Waiting => impossible("payment-waiting", text),
             Error::UnpayableTerms(_) => impossible("unpayable-terms", text),
             Error::TooSmall { .. } => impossible("too-small", text),

@@ -140,6 +140,7 @@ fn every_form_is_read_as_it_was_written() {
         let unmined = [&family.parent, &family.subject].map(|each| (each.txid(), each));
         assert!(beef.unmined().eq(unmined));
         let atomic = beef.clone().into_atomic().unwrap();
+        assert_eq!((beef.is_atomic(), atomic.is_atomic()), (false, true));
         for beef in [beef, atomic] {
             assert_eq!(Beef::from_bytes(&beef.to_bytes()).as_ref(), Ok(&beef));
             assert_eq!(verify(&beef, family.root()), Ok(()));
@@ -160,6 +161,26 @@ fn what_the_subject_does_not_need_is_left_out() {
     ancestry.bumps.extend(mine(&[&family.parent]));
     let beef = Beef::new(V1, family.subject.clone(), ancestry).unwrap();
     assert_eq!((beef.bumps().len(), beef.entries.len()), (1, 2), "ancestors of mined ones");
+}
+
+#[test]
+fn unmined_ancestors_are_those_that_the_subject_spends_from() {
+    let family = Family::new();
+    let unrelated = spend(&[output_of(&family.mined[0], 1)], &[500]);
+    let [first, second] = family.mined.each_ref().map(|mined| entry(mined, Some(0)));
+    let unmined = [&family.parent, &unrelated, &family.subject].map(|each| entry(each, None));
+    let entries = [first, second].into_iter().chain(unmined).collect();
+    let beef = checked(None, family.beef(V2).bumps().to_vec(), entries).unwrap();
+    assert!(beef.unmined_ancestors().eq([(family.parent.txid(), &family.parent)]));
+    assert_eq!(beef.unmined().count(), 3);
+}
+
+#[test]
+fn a_beef_of_more_than_ten_million_bytes_is_not_read() {
+    let mut bytes = vec![0; Beef::MAX_LEN];
+    assert_eq!(Beef::from_bytes(&bytes), Err(BeefError::UnknownVersion([0; 4])));
+    bytes.push(0);
+    assert_eq!(Beef::from_bytes(&bytes), Err(BeefError::TooLong(10_000_001)));
 }
 
 #[test]

@@ -126,6 +126,9 @@ fn paths_of_different_blocks_do_not_combine() {
     assert_eq!(Bump::of(1, &[]), Err(BumpError::Levels(0)));
     let branch = |count: u8| (txids(count)[0], MerkleTree::of(&txids(count)).branch(0).unwrap());
     assert_eq!(Bump::of(1, &[branch(2), branch(3)]), Err(BumpError::DifferentBlocks));
+    let of_other_root = MerkleBranch { position: 1, siblings: vec![Sibling::Hash([1; 32])] };
+    let different = Bump::of(1, &[branch(2), (txids(2)[1], of_other_root)]);
+    assert_eq!(different, Err(BumpError::DifferentBlocks));
     let misplaced = MerkleBranch { position: 2, siblings: vec![Sibling::Hash([1; 32])] };
     assert_eq!(Bump::of(1, &[(txids(1)[0], misplaced)]), Err(BumpError::TooWide(1)));
 }

@@ -234,7 +234,7 @@ fn the_control_socket_reports_what_its_routes_accept() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// The requests that payers may send, and the status without a token and with any token.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 22] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -245,6 +245,8 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 20] {
         ("POST", "/pay/000000000000/transaction", 400, 400),
         ("GET", "/pay/000000000000", 404, 404),
         ("HEAD", "/pay/000000000000", 404, 404),
+        ("GET", "/pay/000000000000/", 308, 308),
+        ("HEAD", "/pay/000000000000/", 308, 308),
         ("GET", "/pay/000000000000/state", 404, 404),
         ("HEAD", "/pay/000000000000/state", 404, 404),
         ("GET", "/pay/000000000000/stream", 404, 404),

@@ -1,7 +1,7 @@
 //! Sending transactions to a node, and finding them there.
 
 use bsv_network::{Broadcast, NodeError, NodeRpc, NodeSettings, TransactionPlace};
-use bsv_tests::Node;
+use bsv_tests::{Gate, Node};
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
@@ -25,6 +25,52 @@ async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {
     assert_eq!(rpc.transaction(&txid).await, Ok(Some(payment)));
     assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Block(block)));
     assert_eq!(rpc.transaction(&Txid::from_bytes([7; 32])).await, Ok(None));
+}
+
+/// Strangers decide how long transactions are, and a node's details of one are far longer still.
+#[tokio::test]
+async fn where_a_transaction_is_takes_no_details_of_it() {
+    let (node, payee, coin) = node_with_coin().await;
+    let gate = Gate::before(&node);
+    let rpc = NodeRpc::new(NodeSettings { port: gate.port(), ..node.settings() });
+    let payment = payee.pay(&coin, &Payee::new(), 500);
+    let txid = payment.txid();
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Nowhere));
+    rpc.send_transaction(&payment).await.unwrap();
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Mempool));
+    let block = node.mine(1)[0];
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Block(block)));
+    node.call("invalidateblock", json!([block.to_string()]));
+    assert_eq!(rpc.transaction_place(&txid).await, Ok(TransactionPlace::Mempool));
+    node.call("reconsiderblock", json!([block.to_string()]));
+    assert_eq!(gate.heard("getrawtransaction", ""), 0);
+
+    // Nodes give no proof for a transaction that is alone in its block.
+    let block = node.mine(1)[0];
+    let coinbase = rpc.block_coinbase(&block).await.unwrap().unwrap().coinbase.txid();
+    assert_eq!(rpc.transaction_place(&coinbase).await, Ok(TransactionPlace::Block(block)));
+    node.call("invalidateblock", json!([block.to_string()]));
+    assert_eq!(rpc.transaction_place(&coinbase).await, Ok(TransactionPlace::Nowhere));
+}
+
+#[tokio::test]
+async fn several_entries_of_the_mempool_come_in_one_request() {
+    let (node, payee, mut coin) = node_with_coin().await;
+    let gate = Gate::before(&node);
+    let rpc = NodeRpc::new(NodeSettings { port: gate.port(), ..node.settings() });
+    let mut txids = vec![Txid::from_bytes([7; 32])];
+    for _ in 0..3 {
+        let payment = payee.pay(&coin, &payee, 500);
+        rpc.send_transaction(&payment).await.unwrap();
+        coin = payee.coin_in(&payment);
+        txids.push(payment.txid());
+    }
+    let entries = rpc.mempool_entries(&txids).await.unwrap();
+    assert_eq!(entries[0], None);
+    let parents = entries[1..].iter().flatten().map(|entry| entry.parents.clone());
+    assert_eq!(parents.collect::<Vec<_>>(), [vec![], vec![txids[1]], vec![txids[2]]]);
+    assert_eq!(rpc.mempool_entries(&[]).await, Ok(vec![]));
+    assert_eq!(gate.heard("getmempoolentry", ""), 1);
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
+use bsv_tests::purse::send;
 use bsv_tests::{Browser, is_full_run, repetitions};
+use bsv_tx::{Address, Network, TxOut};
 use serde_json::{Value, json};
 
 use crate::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
@@ -166,6 +168,46 @@ fn a_page_shows_that_its_invoice_has_expired_or_is_gone() {
     let marked = format!("/api/v1/invoices/{expiring}/mark");
     assert_eq!(shop.server.wallet().post(&marked, r#"{"state":"paid"}"#).status, 200);
     of_expiring.wait("document.querySelector('main.paid') !== null");
+}
+
+#[test]
+fn a_payment_with_a_low_fee_is_not_asked_for_again() {
+    let (shop, node, purse) = shop_on_node(2, json!({}));
+    let id = shop.invoice(5_000);
+    let address = shop.address(&id);
+    let script = Address::parse(&address, Network::Regtest).unwrap().locking_script();
+    let without_fee = |satoshis| {
+        let output = TxOut { satoshis, locking_script: script.clone() };
+        purse.spend(&[purse.coin()], vec![output], 0)
+    };
+    let browser = Browser::start();
+    let page = browser.open(json!({}));
+    page.goto(&shop.page_url(&id));
+    let part = without_fee(2_000);
+    send(&node, &part);
+    page.wait("document.querySelector('h1').innerText === '0.00003 BSV'");
+    let text = page.text("main");
+    assert!(text.contains("Received: 2000 of 5000 satoshis"), "{text}");
+    assert!(text.contains("A part of this came with a low fee."), "{text}");
+
+    let rest = without_fee(3_000);
+    send(&node, &rest);
+    page.wait("document.querySelector('.stage').innerText.includes('with a low fee. Please do not pay again')");
+    assert_eq!(page.run("document.querySelectorAll('section, .tabs, .wallet').length"), 0);
+    let path = format!("/pay/{id}/transaction");
+    let reply = shop.server.payments().post(&path, rest.to_hex());
+    assert_eq!((reply.status, json_of(&reply)["code"].clone()), (422, json!("payment-waiting")));
+    let state = shop.payers_state(&id);
+    let state = ["state", "paidSatoshis", "dueSatoshis"].map(|member| state[member].clone());
+    assert_eq!(json!(state), json!(["pending", 0, 0]));
+    assert_eq!(shop.server.payments().get(&format!("/pay/{id}/qr.svg")).status, 409);
+
+    // Miners mine both once somebody else pays for them.
+    for transaction in [part, rest] {
+        send(&node, &purse.spend(&purse.coins_of(&transaction), vec![], 1_000));
+    }
+    node.mine(1);
+    page.wait("document.querySelector('main').innerText.includes('Your payment is confirmed.')");
 }
 
 #[test]

@@ -112,6 +112,25 @@ fn headers_restrict_what_a_browser_may_do() {
 }
 
 #[test]
+fn a_slash_at_the_end_leads_to_the_page() {
+    let shop = shop();
+    let id = tea(&shop);
+    for method in ["GET", "HEAD"] {
+        for (query, there) in [("", format!("../{id}")), ("?lang=de", format!("../{id}?lang=de"))] {
+            let path = format!("/pay/{id}/{query}");
+            let reply = shop.server.payments().request(method, &path, b"");
+            assert_eq!((reply.status, reply.header("location")), (308, Some(there.as_str())));
+        }
+    }
+    let browser = Browser::start();
+    let page = browser.open(json!({}));
+    assert_eq!(page.goto(&format!("{}/?lang=de", shop.page_url(&id))), 200);
+    page.wait("document.querySelector('[role=timer]').textContent !== ''");
+    assert_eq!(page.run("location.href"), format!("{}?lang=de", shop.page_url(&id)));
+    assert_eq!(page.text("h1"), "0.0005 BSV");
+}
+
+#[test]
 fn pages_can_be_switched_off() {
     let shop = shop_with(json!({ "page": { "enabled": false } }));
     let reply = shop.server.wallet().post("/api/v1/invoices", r#"{"satoshis":1}"#);

@@ -1,7 +1,9 @@
 //! The button that has a wallet (BRC-100) pay.
 
 use bsv_tests::browser::Page;
-use bsv_tests::{Brc100Wallet, Browser};
+use bsv_tests::purse::FEE;
+use bsv_tests::{Brc100Wallet, Browser, Purse};
+use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use crate::shop::{Merchant, pay, shop, shop_on_node, shop_with};
@@ -13,6 +15,21 @@ const REFUSING_WALLET: &str = "
         async createAction(args) {
             this.asked.push(args);
             throw new Error('not enough <b>money</b>');
+        },
+    };
+";
+
+/// A wallet in the page that waits for its user. `window.CWI.answer` answers the requests in turn.
+const WAITING_WALLET: &str = "
+    window.CWI = {
+        asked: 0,
+        waiting: [],
+        createAction() {
+            this.asked++;
+            return new Promise((answer) => this.waiting.push(answer));
+        },
+        answer(tx) {
+            this.waiting.shift()({ tx });
         },
     };
 ";
@@ -36,6 +53,102 @@ fn click(page: &Page<'_>, shop: &Merchant, id: &str) {
     page.goto(&shop.page_url(id));
     page.wait("document.querySelector('[role=timer]').textContent !== ''");
     page.click(".wallet button");
+}
+
+/// Has the waiting wallet of a page answer with these bytes.
+fn answer(page: &Page<'_>, bytes: &[u8]) {
+    page.wait("window.CWI.waiting.length > 0");
+    page.run_with("bytes => window.CWI.answer(bytes)", json!(bytes));
+}
+
+/// A transaction that pays an invoice, which nobody has sent.
+fn transaction(shop: &Merchant, purse: &Purse, id: &str, satoshis: u64) -> Transaction {
+    let address = Address::parse(&shop.address(id), Network::Regtest).unwrap();
+    let output = TxOut { satoshis, locking_script: address.locking_script() };
+    purse.spend(&[purse.coin()], vec![output], FEE)
+}
+
+#[test]
+fn a_wallet_is_asked_once_although_the_page_changes_meanwhile() {
+    let (shop, node, purse) = shop_on_node(2, json!({}));
+    let id = shop.invoice(5_000);
+    let paying = transaction(&shop, &purse, &id, 5_000);
+    let browser = Browser::start();
+    let page = browser.open(json!({ "init": WAITING_WALLET }));
+    click(&page, &shop, &id);
+    page.wait("window.CWI.asked === 1");
+    // A stranger pays a part, so the page shows the rest.
+    pay(&node, &purse, &shop.address(&id), 1);
+    page.wait("document.querySelector('h1').innerText === '0.00004999 BSV'");
+    assert_eq!(page.run("document.querySelector('.wallet button').disabled"), true);
+    let said = "Please confirm the payment in your wallet.";
+    assert_eq!(page.text(".wallet [role=status]"), said);
+    page.run(
+        "(() => {
+            const button = document.querySelector('.wallet button');
+            button.disabled = false;
+            button.click();
+        })()",
+    );
+    answer(&page, &paying.to_bytes());
+    page.wait("document.querySelector('main.paid') !== null");
+    assert_eq!(page.run("window.CWI.asked"), 1);
+    assert_eq!(shop.payers_state(&id)["paidSatoshis"], 5_001);
+}
+
+#[test]
+fn a_payment_that_the_shop_refuses_can_be_made_again() {
+    let (shop, _node, purse) = shop_on_node(1, json!({}));
+    let id = shop.invoice(5_000);
+    let browser = Browser::start();
+    let page = browser.open(json!({ "init": WAITING_WALLET }));
+    click(&page, &shop, &id);
+    answer(&page, &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    page.wait(
+        "document.querySelector('.wallet [role=status]').textContent.startsWith('The shop says')",
+    );
+    let said = page.text(".wallet [role=status]");
+    assert!(said.contains("the transaction cannot be read"), "{said}");
+    assert!(!said.contains("paid"), "{said}");
+    page.wait("!document.querySelector('.wallet button').disabled");
+    assert_eq!(page.text(".wallet button"), "Pay with the wallet on this device");
+    page.click(".wallet button");
+    answer(&page, &transaction(&shop, &purse, &id, 5_000).to_bytes());
+    page.wait("document.querySelector('main.paid') !== null");
+    assert_eq!(page.run("window.CWI.asked"), 2);
+}
+
+/// Front ends and busy shops answer like this. The first answer of the page's shop is one of these,
+/// the next ones are its own.
+#[test]
+fn a_page_tells_the_shop_again_until_the_shop_decides() {
+    let refusals = [
+        (408, "request-timeout"),
+        (409, "payment-in-flight"),
+        (429, "too-many-requests"),
+        (502, "none"),
+        (503, "payment-outcome-unknown"),
+    ];
+    let (shop, _node, purse) = shop_on_node(refusals.len(), json!({}));
+    let browser = Browser::start();
+    for (status, code) in refusals {
+        let id = shop.invoice(5_000);
+        let first = format!(
+            "window.refused = 0;
+            const send = window.fetch;
+            window.fetch = async (url, options) => {{
+                if (!String(url).endsWith('/transaction') || window.refused) return send(url, options);
+                window.refused++;
+                return new Response(JSON.stringify({{ code: '{code}' }}), {{ status: {status} }});
+            }};"
+        );
+        let page = browser.open(json!({ "init": format!("{WAITING_WALLET}{first}") }));
+        click(&page, &shop, &id);
+        answer(&page, &transaction(&shop, &purse, &id, 5_000).to_bytes());
+        page.wait("document.querySelector('main.paid, .wallet button:enabled') !== null");
+        assert_eq!(page.text(".stage"), "Paid. Thank you!", "{status} {code}");
+        assert_eq!(page.run("[window.refused, window.CWI.asked]"), json!([1, 1]), "{status}");
+    }
 }
 
 #[test]
@@ -113,7 +226,7 @@ fn a_wallet_in_the_browser_is_asked_for_what_is_due_after_a_click() {
     page.click(".wallet button");
     page.wait("document.querySelector('.wallet [role=status]').textContent.includes('money')");
     assert_eq!(page.text(".wallet [role=status]"), "The wallet says: not enough <b>money</b>");
-    let script = bsv_tx::Address::parse(&shop.address(&id), bsv_tx::Network::Regtest).unwrap();
+    let script = Address::parse(&shop.address(&id), Network::Regtest).unwrap();
     let script = script.locking_script().to_hex();
     let asked = page.run("window.CWI.asked");
     let [asked] = asked.as_array().unwrap().as_slice() else { panic!("{asked}") };

@@ -48,4 +48,5 @@ mod receiving_in_flight;
 mod receiving_refusals;
 mod turns;
 mod watching;
+mod watching_floods;
 mod watching_gaps;

@@ -132,8 +132,7 @@ fn a_late_payment_is_noted_and_the_invoice_stays_expired() {
         send(&counter.node, &transaction);
         counter.node.mine(blocks);
         for _ in 0..2 {
-            let reply = bill.post(&transaction);
-            assert_eq!(reply.status, 422, "{}", reply.body);
+            check_problem(&bill.post(&transaction), 422, "payment-late", "sent by the payer");
             assert_eq!(counter.shop.state(id), "expired");
             assert_eq!(counter.shop.payments(id).len(), 1);
             assert_eq!(counter.shop.balance(), before + PRICE);
@@ -147,7 +146,8 @@ fn a_second_payment_is_noted_too() {
     let (id, bill) = counter.bill();
     assert_eq!(bill.post(&paying(&counter, &bill, &[PRICE])).status, 201);
     let again = paying(&counter, &bill, &[PRICE]);
-    check_problem(&bill.post(&again), 409, "invoice-paid", "not sent yet");
+    let detail = check_problem(&bill.post(&again), 409, "invoice-paid", "not sent yet");
+    assert!(detail.contains("do not pay again"), "{detail}");
     send(&counter.node, &again);
     let reply = bill.post(&again);
     assert_eq!(reply.status, 201, "{}", reply.body);

@@ -10,7 +10,7 @@ use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::wait_until;
 
 const SEND: &str = "sendrawtransaction";
-const LOOK: &str = "getrawtransaction";
+const LOOK: &str = "getmerkleproof2";
 
 /// A node gives this answer both for transactions that it is still checking and for ones that it
 /// has refused.
@@ -46,7 +46,8 @@ fn a_payment_that_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
 /// Leaves a payment open, and waits until the shop has found that the network does not show it and
 /// is about to send it again.
 fn about_to_be_resumed(gate: &Gate, counter: &Counter, id: &str, transaction: &Transaction) {
-    wait_until("the shop has looked whether the node has an index", || gate.heard(LOOK, "") > 0);
+    let has_looked = || gate.heard("getrawtransaction", "") > 0;
+    wait_until("the shop has looked whether the node has an index", has_looked);
     gate.refuse(STARTING);
     let reply = counter.post_bytes(id, &transaction.to_bytes());
     check_problem(&reply, 503, "payment-outcome-unknown", "starting");

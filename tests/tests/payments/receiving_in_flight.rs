@@ -80,6 +80,26 @@ fn other_requests_are_answered_while_a_payment_is_in_flight() {
 }
 
 #[test]
+fn a_payment_is_taken_after_another_one_was_refused() {
+    let (counter, gate) = Counter::with_gate(2);
+    let (id, bill) = counter.bill();
+    let [unsigned, good] = [unsigned(&counter, &bill), counter.purse.transaction_for(&bill)];
+    gate.shut(SEND, Hold::Call);
+    thread::scope(|scope| {
+        let refused = scope.spawn(|| bill.post(&unsigned));
+        gate.wait_for(1);
+        let waiting = scope.spawn(|| bill.post(&good));
+        // Meanwhile it comes and waits.
+        thread::sleep(Duration::from_secs(1));
+        gate.open();
+        check_problem(&refused.join().unwrap(), 422, "refused-by-network", "unsigned");
+        let reply = waiting.join().unwrap();
+        assert_eq!(reply.status, 201, "{}", reply.body);
+    });
+    counter.check_paid(&id, &good);
+}
+
+#[test]
 fn an_invoice_does_not_expire_while_its_payment_is_in_flight() {
     let (counter, gate, clock) = with_clock(4);
     let [(id, bill), (refused_id, refused_bill), (late_id, late_bill)] =

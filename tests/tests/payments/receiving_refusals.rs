@@ -1,7 +1,7 @@
 //! Payments that must be refused. The answer says what is wrong, and the invoice does not change.
 
 use bsv_tests::purse::{Coin, FEE, knows, send};
-use bsv_tests::{Bill, Node, Purse, Site};
+use bsv_tests::{Bill, Gate, Node, Purse, Site};
 use bsv_tx::{OutPoint, Script, Transaction, TxIn, TxOut};
 use serde_json::json;
 
@@ -368,7 +368,7 @@ fn payments_that_are_too_large_are_refused() {
         ..refusals.good()
     };
     let reply = refusals.counter.post_bytes(&refusals.id, &many.to_bytes());
-    check_problem(&reply, 422, "unknown-inputs", "100,000 inputs");
+    check_problem(&reply, 400, "bad-transaction", "100,000 inputs");
     refusals.counter.check_unpaid(&refusals.id, "too large");
     refusals.check_payable();
 }
@@ -459,4 +459,30 @@ fn payments_to_paths_without_an_invoice_are_refused() {
     let delete =
         counter.shop.server.wallet().request("DELETE", &format!("/api/v1/invoices/{id}"), b"");
     check_problem(&delete, 409, "invoice-paid", "deleted");
+}
+
+#[test]
+fn a_payment_of_very_many_coins_is_taken_only_from_the_network() {
+    const COINS: usize = 1_001;
+    let node = Node::start();
+    let mut gate = None;
+    let counter = Counter::on(node, 0, |node| gate.insert(Gate::before(node)).site());
+    let gate = gate.unwrap();
+    let (id, bill) = counter.bill();
+    let purse = Purse::filled(&counter.node, COINS, 1_000);
+    let coins: Vec<_> = (0..COINS).map(|_| purse.coin()).collect();
+    let transaction = purse.spend(&coins, bill.outputs(), 200 * COINS as u64);
+    let asked = gate.heard("gettxouts", "");
+    let detail = check_problem(&bill.post(&transaction), 400, "bad-transaction", "many coins");
+    assert!(detail.contains("1001 coins"), "{detail}");
+    assert_eq!(gate.heard("gettxouts", ""), asked, "the node has no work");
+    counter.check_unpaid(&id, "many coins");
+    send(&counter.node, &transaction);
+    let reply = bill.post(&transaction);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    counter.check_paid(&id, &transaction);
+
+    let (_, bill) = counter.bill();
+    let coins = purse.coins_of(&transaction);
+    assert_eq!(bill.post(&purse.spend(&coins, bill.outputs(), FEE)).status, 201);
 }

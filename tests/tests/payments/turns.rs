@@ -4,6 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use bsv_tests::Hold;
+use bsv_tests::purse::FEE;
+use bsv_tx::{Script, TxOut};
 
 use super::counter::Counter;
 use super::merchant::wait_until;
@@ -43,6 +45,40 @@ fn strangers_who_keep_the_node_busy_do_not_keep_others_from_it() {
         assert_eq!(gate.heard("sendrawtransaction", ""), 4);
         let ready = shop.server.wallet().get("/readyz");
         assert_eq!(ready.status, 200, "{}", ready.body);
+        gate.open();
+    });
+}
+
+#[test]
+fn large_payments_do_not_keep_small_ones_from_the_node() {
+    const LARGE: usize = 4;
+    let (counter, gate) = Counter::with_gate(LARGE + 1);
+    let bills: Vec<_> = (0..LARGE).map(|_| counter.bill().1).collect();
+    let large: Vec<_> = bills
+        .iter()
+        .map(|bill| {
+            let data =
+                [&[0x00, 0x6a, 0x4e][..], &200_000_u32.to_le_bytes(), &[7; 200_000]].concat();
+            let data = TxOut { satoshis: 0, locking_script: Script::from_bytes(data) };
+            let outputs = [bill.outputs(), vec![data]].concat();
+            counter.purse.spend(&[counter.purse.coin()], outputs, 30_000)
+        })
+        .collect();
+    let (id, bill) = counter.bill();
+    let small = counter.purse.spend(&[counter.purse.coin()], bill.outputs(), FEE);
+    gate.shut("sendrawtransaction", Hold::Call);
+    thread::scope(|scope| {
+        let payments = bills.iter().zip(&large);
+        let payers: Vec<_> =
+            payments.map(|(bill, it)| scope.spawn(|| bill.post(it).status)).collect();
+        wait_until("all are checked", || gate.heard("gettxouts", "") >= LARGE);
+        gate.wait_for(1);
+        // All that get a turn are held up.
+        thread::sleep(Duration::from_millis(500));
+        gate.let_pass();
+        assert_eq!(bill.post(&small).status, 201);
+        counter.check_paid(&id, &small);
+        assert!(payers.iter().all(|payer| !payer.is_finished()), "the large ones wait");
         gate.open();
     });
 }

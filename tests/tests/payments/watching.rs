@@ -13,7 +13,7 @@ use super::merchant::{Merchant, json_of, wait_until};
 use super::paying_scene::{buyer_with, site_with};
 
 /// The setting of a node that publishes the transactions of its mempool.
-fn publishing() -> String {
+pub(crate) fn publishing() -> String {
     format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())
 }
 
@@ -152,7 +152,7 @@ fn a_payment_before_the_first_contact_with_a_node_is_seen() {
 
 #[test]
 fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_deleted() {
-    let (node, purse) = publishing_node(2);
+    let (node, purse) = publishing_node(3);
     let shop = buyer_with(&node, json!({}), &[]);
     let (late, script) = expired_invoice(&shop, 5_000);
     send(&node, &payment(&purse, vec![output(6_000, &script)]));
@@ -174,13 +174,26 @@ fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_delet
     let marked: Vec<_> = entries.filter(|entry| entry["event"] == "invoice-marked").collect();
     assert!(matches!(marked[..], [entry] if entry["subject"] == late.as_str()), "{logs}");
 
+    // A part is paid before the invoice is deleted, and another part afterwards.
     let deleted = shop.invoice(1_000);
     let script = script_of(&shop, &deleted);
+    let before = payment(&purse, vec![output(400, &script)]);
+    send(&node, &before);
+    wait_until("it is seen", || shop.balance() == 6_400);
+    let unassigned = || shop.get("/api/v1/receipts?unassigned=true");
+    assert_eq!(unassigned(), json!([]));
     let path = format!("/api/v1/invoices/{deleted}");
     assert_eq!(shop.server.wallet().request("DELETE", &path, b"").status, 204);
-    send(&node, &payment(&purse, vec![output(1_000, &script)]));
+    let after = payment(&purse, vec![output(600, &script)]);
+    send(&node, &after);
     wait_until("it is seen", || shop.balance() == 7_000);
     assert_eq!(shop.server.wallet().get(&path).status, 404);
+    let receipts = unassigned();
+    let receipts = receipts.as_array().unwrap().iter();
+    let receipts: Vec<_> = receipts.map(|it| json!([it["txid"], it["satoshis"]])).collect();
+    let expected = [(&after, 600), (&before, 400)];
+    let expected = expected.map(|(it, satoshis)| json!([it.txid().to_string(), satoshis]));
+    assert_eq!(receipts, expected);
 }
 
 #[test]

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bsv_network::{MempoolEntry, NodeRpc};
+use bsv_network::MempoolEntry;
 use bsv_tx::Txid;
 
 use crate::dpp::FeeRate;
 use crate::error::Error;
-use crate::wallet::node::away;
+use crate::wallet::mempool_entries::Entries;
 
 /// The most unconfirmed ancestors that a payment may have.
 pub(crate) const MAX_ANCESTORS: usize = 100;
@@ -51,11 +51,12 @@ pub(crate) struct Payment {
 impl Payment {
     /// Fails unless the payment reaches the rate together with the unconfirmed ancestors that are
     /// not paid for.
-    pub(crate) async fn check(self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
-        let ancestors = match self.parents.is_empty() {
-            true => Ancestors::default(),
-            false => Ancestors::read(node, &self.parents, self.unsent).await?,
-        };
+    pub(crate) async fn check(
+        self,
+        entries: &mut Entries<'_>,
+        demand: Demand,
+    ) -> Result<(), Error> {
+        let ancestors = Ancestors::read(entries, self.parents, self.unsent).await?;
         let (unpaid_fee, unpaid_size) = ancestors.unpaid(demand);
         let paid = self.fee.saturating_add(unpaid_fee);
         let needed = demand.least(self.size.saturating_add(unpaid_size));
@@ -67,32 +68,35 @@ impl Payment {
 }
 
 /// The unconfirmed ancestors of a payment.
-#[derive(Default)]
 struct Ancestors(BTreeMap<Txid, MempoolEntry>);
 
 impl Ancestors {
+    /// Reads them one generation after the other. A node tells all ancestors of a transaction at
+    /// once, too, but they may be thousands.
     async fn read(
-        node: &NodeRpc,
-        parents: &[Txid],
-        mut unsent: BTreeMap<Txid, MempoolEntry>,
+        entries: &mut Entries<'_>,
+        parents: Vec<Txid>,
+        unsent: BTreeMap<Txid, MempoolEntry>,
     ) -> Result<Self, Error> {
         let mut found = BTreeMap::new();
-        let mut queue: Vec<_> = parents.to_vec();
-        let mut asked: BTreeSet<_> = parents.iter().copied().collect();
-        while let Some(txid) = queue.pop() {
-            let entry = match unsent.remove(&txid) {
-                Some(entry) => Some(entry),
-                None => node.mempool_entry(&txid).await.map_err(away)?,
-            };
-            // An ancestor that is not in the mempool has been mined meanwhile.
-            let Some(entry) = entry else { continue };
-            queue.extend(entry.parents.iter().filter(|parent| asked.insert(**parent)));
-            found.insert(txid, entry);
+        let mut asked = BTreeSet::new();
+        let mut generation = parents;
+        loop {
+            generation.retain(|txid| asked.insert(*txid));
+            if generation.is_empty() {
+                return Ok(Self(found));
+            }
             if asked.len() > MAX_ANCESTORS {
                 return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
             }
+            let (own, sent): (Vec<_>, Vec<_>) =
+                generation.into_iter().partition(|txid| unsent.contains_key(txid));
+            // An ancestor that is not in the mempool has been mined meanwhile.
+            let mut entries = entries.of_ancestors(&sent).await?;
+            entries.extend(own.into_iter().map(|txid| (txid, unsent[&txid].clone())));
+            generation = entries.iter().flat_map(|(_, entry)| &entry.parents).copied().collect();
+            found.extend(entries);
         }
-        Ok(Self(found))
     }
 
     /// The fees and the bytes of the ancestors that are not paid for.

@@ -51,7 +51,8 @@ impl<S: WalletStore> Wallet<S> {
                 }
             }
         }
-        Unsent::after(unsent, payment).check(node, self.demand()).await?;
+        let unsent = Unsent::after(unsent, payment);
+        unsent.check(node, &self.mempool_entries, self.demand()).await?;
         let mut ancestors = Vec::new();
         waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
         Ok(Standing::New { ancestors })

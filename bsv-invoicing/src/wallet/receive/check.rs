@@ -101,7 +101,8 @@ impl<S: WalletStore> Wallet<S> {
         match posted {
             FormedTransaction::Beef(beef) => self.check_beef(node, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
-                Unsent::only(transaction).check(node, self.demand()).await?;
+                let unsent = Unsent::only(transaction);
+                unsent.check(node, &self.mempool_entries, self.demand()).await?;
                 Ok(Standing::ALONE)
             }
         }

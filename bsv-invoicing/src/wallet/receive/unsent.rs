@@ -7,7 +7,12 @@ use bsv_tx::{OutPoint, Transaction, Txid};
 
 use super::ancestors::{Demand, Payment};
 use crate::error::Error;
+use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::away;
+
+/// The most coins that a payment may spend, together with its ancestors that the node does not have.
+/// Wallets spend a few hundred at most. A node needs about 20 milliseconds to look for so many.
+const MAX_COINS: usize = 1000;
 
 /// A payment and those of its ancestors that the node does not have.
 pub(super) struct Unsent<'t> {
@@ -40,7 +45,12 @@ impl<'t> Unsent<'t> {
 
     /// Fails unless the outputs that they spend outside the group are unspent, and the payment's
     /// fee suffices for itself and for the ancestors that are not paid for.
-    pub(super) async fn check(&self, node: &NodeRpc, demand: Demand) -> Result<(), Error> {
+    pub(super) async fn check(
+        &self,
+        node: &NodeRpc,
+        recent: &RecentEntries,
+        demand: Demand,
+    ) -> Result<(), Error> {
         let made: HashMap<_, _> = self.transactions.iter().copied().collect();
         let coins = self.coins(node, &made).await?;
         let entries = self
@@ -50,7 +60,10 @@ impl<'t> Unsent<'t> {
         let mut unsent = entries.collect::<Result<BTreeMap<_, _>, Error>>()?;
         let payment = unsent.remove(&self.payment).expect("the payment is among them");
         let MempoolEntry { fee, size, parents } = payment;
-        Payment { fee, size, parents, unsent }.check(node, demand).await
+        let mut entries = recent.of(node);
+        let checked = Payment { fee, size, parents, unsent }.check(&mut entries, demand).await;
+        entries.keep().await;
+        checked
     }
 
     /// The outputs that they spend outside the group, as the node knows them.
@@ -65,6 +78,11 @@ impl<'t> Unsent<'t> {
         });
         let inputs: Vec<_> =
             inputs.filter(|(.., outpoint)| !made.contains_key(&outpoint.txid)).collect();
+        if inputs.len() > MAX_COINS {
+            let reason =
+                format!("it spends {} coins, and at most {MAX_COINS} are taken", inputs.len());
+            return Err(Error::BadTransaction(reason));
+        }
         let outpoints: Vec<_> = inputs.iter().map(|(.., outpoint)| *outpoint).collect();
         let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
         let coins =

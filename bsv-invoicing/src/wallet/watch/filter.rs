@@ -33,12 +33,18 @@ impl Filter {
 
     /// Whether a transaction may pay a watched script or spend a coin.
     pub(crate) fn concerns(&self, transaction: &Transaction) -> bool {
+        self.first_concerned(transaction).is_some()
+    }
+
+    /// The first bytes of the first watched hash that a transaction may pay, or else of the first
+    /// transaction whose coin it may spend.
+    pub(crate) fn first_concerned(&self, transaction: &Transaction) -> Option<u64> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut paid =
-            transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
-        let mut spent = transaction.inputs.iter().map(|it| &it.previous_output.txid);
-        paid.any(|hash| known.contains(first_bytes(hash)))
-            || spent.any(|txid| known.contains(first_bytes(txid.as_bytes())))
+        let paid = transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
+        let spent = transaction.inputs.iter().map(|it| it.previous_output.txid.as_bytes());
+        let mut prefixes =
+            paid.map(|hash| first_bytes(hash)).chain(spent.map(|it| first_bytes(it)));
+        prefixes.find(|prefix| known.contains(*prefix))
     }
 }
 

@@ -2,12 +2,16 @@
 
 use bsv_network::{FeedAddress, NodeRpc, Published, TransactionFeed};
 use bsv_tx::{Transaction, Txid};
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 
+use super::Arrivals;
 use crate::error::Error;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, away};
+
+/// How many messages of the node are read before what they concern is recorded.
+const MOST_BETWEEN: usize = 1_000;
 
 impl<S: WalletStore> Wallet<S> {
     /// Reads the mempool, and then the transactions that the node publishes (ZMQ `rawtx2`). It
@@ -31,21 +35,31 @@ impl<S: WalletStore> Wallet<S> {
         let feed = TransactionFeed::connect(&address).await;
         let mut feed = feed.map_err(|error| Error::NetworkAway(error.to_string()))?;
         self.read_mempool(node).await?;
+        let mut arrivals = Arrivals::default();
         loop {
-            match feed.next().await {
-                Ok(Published::Transaction(transaction)) => {
-                    self.notice_in_mempool(node, *transaction).await?;
-                }
-                Ok(Published::Begun) => self.read_mempool(node).await?,
-                Ok(Published::Gap) => {
-                    tracing::warn!("notifications of the node were lost: reading its mempool");
-                    self.read_mempool(node).await?;
-                }
-                Err(error) => {
-                    tracing::info!("{error}");
-                    return Ok(Watched::UntilEnd);
+            // What has come meanwhile is recorded together.
+            for _ in 0..MOST_BETWEEN {
+                let published = match arrivals.is_empty() {
+                    true => Some(feed.next().await),
+                    false if arrivals.has_room() => feed.next().now_or_never(),
+                    false => None,
+                };
+                match published {
+                    Some(Ok(Published::Transaction(it))) => self.note_arrival(&mut arrivals, *it),
+                    Some(Ok(Published::Begun)) => self.read_mempool(node).await?,
+                    Some(Ok(Published::Gap)) => {
+                        tracing::warn!("notifications of the node were lost: reading its mempool");
+                        self.read_mempool(node).await?;
+                    }
+                    // The caller reads the mempool again.
+                    Some(Err(error)) => {
+                        tracing::info!("{error}");
+                        return Ok(Watched::UntilEnd);
+                    }
+                    None => break,
                 }
             }
+            self.notice_in_mempool(node, arrivals.take()).await?;
         }
     }
 
@@ -57,11 +71,18 @@ impl<S: WalletStore> Wallet<S> {
             self.load_filter().await?;
             let asked = txids.iter().copied().map(|txid| ask(node, txid));
             let mut transactions = stream::iter(asked).buffered(FOLLOWING_TURNS);
+            let mut arrivals = Arrivals::default();
             let mut has_found = false;
             while let Some(transaction) = transactions.next().await {
                 if let Some(transaction) = transaction? {
-                    has_found |= self.notice_in_mempool(node, transaction).await?;
+                    self.note_arrival(&mut arrivals, transaction);
                 }
+                if !arrivals.has_room() {
+                    has_found |= self.notice_in_mempool(node, arrivals.take()).await?;
+                }
+            }
+            while !arrivals.is_empty() {
+                has_found |= self.notice_in_mempool(node, arrivals.take()).await?;
             }
             if !has_found {
                 return Ok(());

@@ -40,6 +40,7 @@ pub(super) fn node(
     is_send(node.unlock_coins(any()));
     is_send(node.mempool());
     is_send(node.mempool_entry(any()));
+    is_send(node.mempool_entries(any()));
     is_send(node.submit_transaction(any()));
     is_send(node.miner_id_info(any()));
     is_send(node.latest_block_of(any()));

@@ -110,6 +110,9 @@ async fn answer_call(call: &Call<'_>, (hanging, let_go): &Flags) -> String {
             let height = [FILLED_HEIGHT, TIP_HEIGHT].into_iter().find(is_it).unwrap();
             header_info(height, TIP_HEIGHT, &header(height))
         }
+        "getmerkleproof2" => {
+            return format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#);
+        }
         "getrawtransaction" => {
             let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
             match transaction_info(&txid) {

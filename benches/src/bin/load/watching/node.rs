@@ -146,6 +146,9 @@ impl State {
             }
             "getmempoolentry" => MEMPOOL_ENTRY.to_owned(),
             "getsettings" => SETTINGS.to_owned(),
+            "getmerkleproof2" => {
+                return text(format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#));
+            }
             "getrawtransaction" => {
                 let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
                 match transaction_info(&txid) {

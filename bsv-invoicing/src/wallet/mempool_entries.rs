@@ -1,0 +1,140 @@
+//! The entries of the node's mempool that were read since its tip changed.
+//!
+//! As long as the tip stays, the entry of a transaction does not change. When blocks come or leave,
+//! it may: its parents are the unconfirmed ones only. So entries are used only at the tip at which
+//! they were read. Many payments with common ancestors then need few calls.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use bsv_network::{MempoolEntry, NodeRpc};
+use bsv_tx::{BlockHash, Txid};
+
+use crate::error::Error;
+use crate::wallet::node::away;
+use crate::wallet::receive::ancestors::MAX_ANCESTORS;
+
+/// How many entries and parents of entries are kept. Each takes about 100 bytes.
+const MOST: usize = 100_000;
+
+/// The entries that were read at one tip.
+#[derive(Debug, Default)]
+pub(crate) struct RecentEntries(Mutex<Recent>);
+
+#[derive(Debug, Default)]
+struct Recent {
+    tip: Option<BlockHash>,
+    entries: HashMap<Txid, MempoolEntry>,
+    /// The number of entries, and of parents of entries.
+    size: usize,
+}
+
+impl RecentEntries {
+    /// Begins to read entries of a node.
+    pub(crate) fn of<'w>(&'w self, node: &'w NodeRpc) -> Entries<'w> {
+        Entries { recent: self, node, tip: None, read: HashMap::new() }
+    }
+
+    fn get(&self, tip: BlockHash, txid: &Txid) -> Option<MempoolEntry> {
+        let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.entries.get(txid).filter(|_| recent.tip == Some(tip)).cloned()
+    }
+
+    fn keep(&self, tip: BlockHash, read: HashMap<Txid, MempoolEntry>) {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let size: usize = read.values().map(|entry| 1 + entry.parents.len()).sum();
+        if recent.tip != Some(tip) || recent.size + size > MOST {
+            *recent = Recent { tip: Some(tip), ..Recent::default() };
+        }
+        if size <= MOST {
+            recent.size += size;
+            recent.entries.extend(read);
+        }
+    }
+}
+
+/// Reads entries, and those of ancestors only once.
+pub(crate) struct Entries<'w> {
+    recent: &'w RecentEntries,
+    node: &'w NodeRpc,
+    /// The tip before the first entry was read.
+    tip: Option<BlockHash>,
+    /// What the node has answered.
+    read: HashMap<Txid, MempoolEntry>,
+}
+
+impl Entries<'_> {
+    /// The entries of transactions as the node has them now, in the same order.
+    pub(crate) async fn ask(&mut self, txids: &[Txid]) -> Result<Vec<Option<MempoolEntry>>, Error> {
+        self.tip().await?;
+        let entries = self.node.mempool_entries(txids).await.map_err(away)?;
+        let found = txids.iter().zip(&entries);
+        self.read.extend(found.filter_map(|(txid, entry)| Some((*txid, entry.clone()?))));
+        Ok(entries)
+    }
+
+    /// The entries of transactions, without those that are not in the mempool. The caller knows
+    /// that they are either in the mempool or mined, since the mempool has outputs of them or of
+    /// their descendants.
+    pub(crate) async fn of_ancestors(
+        &mut self,
+        txids: &[Txid],
+    ) -> Result<Vec<(Txid, MempoolEntry)>, Error> {
+        let (mut known, mut unknown) = (Vec::with_capacity(txids.len()), Vec::new());
+        if txids.is_empty() {
+            return Ok(known);
+        }
+        let tip = self.tip().await?;
+        for txid in txids {
+            let entry = self.read.get(txid).cloned().or_else(|| self.recent.get(tip, txid));
+            match entry {
+                Some(entry) => known.push((*txid, entry)),
+                None => unknown.push(*txid),
+            }
+        }
+        if !unknown.is_empty() {
+            let read = self.ask(&unknown).await?;
+            let found = unknown.into_iter().zip(read);
+            known.extend(found.filter_map(|(txid, entry)| Some((txid, entry?))));
+        }
+        Ok(known)
+    }
+
+    /// Reads the ancestors of several transactions together, so that those of each can be looked at
+    /// without a further call: one request for each generation. It stops when there are far more
+    /// than payments may have.
+    pub(crate) async fn read_ahead(
+        &mut self,
+        entries: &[Option<MempoolEntry>],
+    ) -> Result<(), Error> {
+        let is_judged = |entry: &&MempoolEntry| entry.parents.len() <= MAX_ANCESTORS;
+        let parents = entries.iter().flatten().filter(is_judged).flat_map(|it| &it.parents);
+        let mut generation: Vec<_> = parents.copied().collect();
+        let mut asked = HashSet::new();
+        for _ in 0..MAX_ANCESTORS {
+            generation.retain(|txid| asked.insert(*txid));
+            if generation.is_empty() || asked.len() > entries.len() * MAX_ANCESTORS {
+                break;
+            }
+            let read = self.of_ancestors(&generation).await?;
+            let parents = read.iter().map(|(_, entry)| entry).filter(is_judged);
+            generation = parents.flat_map(|it| &it.parents).copied().collect();
+        }
+        Ok(())
+    }
+
+    /// Keeps what was read for the next ones, unless the tip has changed meanwhile.
+    pub(crate) async fn keep(self) {
+        let Some(tip) = self.tip.filter(|_| !self.read.is_empty()) else { return };
+        if self.node.tip().await.is_ok_and(|now| now.hash == tip) {
+            self.recent.keep(tip, self.read);
+        }
+    }
+
+    async fn tip(&mut self) -> Result<BlockHash, Error> {
+        match self.tip {
+            Some(tip) => Ok(tip),
+            None => Ok(*self.tip.insert(self.node.tip().await.map_err(away)?.hash)),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A store that counts the rows that queries read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bsv_invoicing::ledger::rows::{Engine, KeyRange, Kind, Order, ReadRows, ReadTable, RowsOf};
+use bsv_invoicing::ledger::{Command, Query};
+use bsv_invoicing::{RedbWalletStore, WalletStore, WalletStoreError};
+use bsv_store::{AuditCheck, AuditEntry};
+use tokio::sync::watch;
+
+pub(crate) struct CountingStore {
+    store: RedbWalletStore,
+    rows: Arc<AtomicUsize>,
+}
+
+impl CountingStore {
+    pub(crate) fn new(store: RedbWalletStore) -> Self {
+        Self { store, rows: Arc::default() }
+    }
+
+    /// How many rows were read so far. A row that was not there counts, too.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    fn counted<Q>(&self, query: Q) -> Counted<Q> {
+        Counted { query, count: Arc::clone(&self.rows) }
+    }
+}
+
+impl WalletStore for CountingStore {
+    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        self.store.execute(command).await
+    }
+
+    async fn get<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.store.get(self.counted(query)).await
+    }
+
+    async fn list<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.store.list(self.counted(query)).await
+    }
+
+    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.store.verify(query).await
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.store.last_event()
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        self.store.audit_log(after, limit).await
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        self.store.verify_audit_log().await
+    }
+}
+
+/// A query whose rows are counted.
+struct Counted<Q> {
+    query: Q,
+    count: Arc<AtomicUsize>,
+}
+
+impl<Q: Query> Query for Counted<Q> {
+    type Answer = Q::Answer;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Q::Answer, R::Error> {
+        self.query.run(&CountedRows { rows, count: &self.count })
+    }
+}
+
+struct CountedRows<'r, R> {
+    rows: &'r R,
+    count: &'r AtomicUsize,
+}
+
+impl<R: ReadRows> Engine for CountedRows<'_, R> {
+    type Error = R::Error;
+}
+
+impl<K: Kind, R: ReadRows + ReadTable<K>> ReadTable<K> for CountedRows<'_, R> {
+    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, R::Error> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        ReadTable::<K>::read(self.rows, key)
+    }
+
+    fn scan(
+        &self,
+        range: KeyRange<'_, K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<RowsOf<K>, R::Error> {
+        let rows = ReadTable::<K>::scan(self.rows, range, order, limit)?;
+        self.count.fetch_add(rows.len(), Ordering::Relaxed);
+        Ok(rows)
+    }
+}

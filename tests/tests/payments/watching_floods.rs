@@ -1,0 +1,116 @@
+//! Many transactions in the mempool that pay one invoice.
+
+use bsv_tests::purse::{Coin, send};
+use bsv_tests::rival::Rival;
+use bsv_tests::{Gate, Hold, Node};
+use bsv_tx::Script;
+use serde_json::json;
+
+use super::counter::Counter;
+use super::merchant::wait_until;
+use super::watching::{output, publishing, script_of, settlement};
+
+const LINKS: usize = 60;
+/// A fee that is enough for one transaction.
+const ENOUGH: u64 = 50;
+
+/// A shop that reaches a node through a gate and hears what the node publishes.
+fn counter_with_gate(coins: usize) -> (Counter, Gate) {
+    let mut gate = None;
+    let node = Node::start_with(&[&publishing()]);
+    let counter = Counter::on(node, coins, |node| gate.insert(Gate::before(node)).site());
+    (counter, gate.unwrap())
+}
+
+/// Sends a chain of transactions that pay a satoshi each, and answers the coin at its end.
+fn send_chain(counter: &Counter, mut coin: Coin, script: &Script, fees: &[u64]) -> Coin {
+    for fee in fees {
+        let transaction = counter.purse.spend(&[coin], vec![output(1, script)], *fee);
+        send(&counter.node, &transaction);
+        coin = counter.purse.coins_of(&transaction).pop().unwrap();
+    }
+    coin
+}
+
+#[test]
+fn a_chain_of_payments_does_not_take_a_call_for_each_ancestor_of_each() {
+    let (counter, gate) = counter_with_gate(2);
+    let Counter { node, shop, purse } = &counter;
+    let [flooded, other] = [5_000, 1_000].map(|satoshis| shop.invoice(satoshis));
+    let [script, other_script] = [&flooded, &other].map(|id| script_of(shop, id));
+    let before = gate.heard("getmempoolentry", "");
+    let coin = send_chain(&counter, purse.coin(), &script, &[ENOUGH; LINKS]);
+    wait_until("all count", || settlement(shop, &flooded)["paidSatoshis"] == LINKS);
+    let calls = gate.heard("getmempoolentry", "") - before;
+    assert!(calls <= 3 * LINKS, "{calls} calls");
+
+    // The ancestors of the next one are known, too.
+    let before = gate.heard("getmempoolentry", "");
+    let transaction = purse.spend(&[coin], vec![output(1_000, &other_script)], ENOUGH);
+    send(node, &transaction);
+    wait_until("it is seen", || shop.state(&other) == "paid");
+    let calls = gate.heard("getmempoolentry", "") - before;
+    assert!(calls <= 3, "{calls} calls");
+    node.mine(1);
+    wait_until("it is mined", || settlement(shop, &other)["confirmations"] == 1);
+    let books = shop.site.cli_json(&["books", "verify"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
+}
+
+#[test]
+fn the_ancestors_of_several_payments_are_asked_for_together() {
+    const CHAINS: usize = 8;
+    let (counter, gate) = counter_with_gate(CHAINS);
+    let Counter { node, shop, purse } = &counter;
+    let ids: Vec<_> = (0..CHAINS).map(|_| shop.invoice(1_000)).collect();
+    let scripts: Vec<_> = ids.iter().map(|id| script_of(shop, id)).collect();
+    let payments: Vec<_> = scripts
+        .iter()
+        .map(|script| {
+            let coin = send_chain(&counter, purse.coin(), &purse.script(), &[ENOUGH; 20]);
+            purse.spend(&[coin], vec![output(1_000, script)], ENOUGH)
+        })
+        .collect();
+    let before = gate.heard("getmempoolentry", "");
+    let batch: Vec<_> = payments.iter().map(|it| json!({ "hex": it.to_hex() })).collect();
+    // While the watch waits for the first one, the others come.
+    gate.shut("getmempoolentry", Hold::Answer);
+    node.call("sendrawtransactions", json!([batch]));
+    gate.wait_for(1);
+    wait_until("all are in the mempool", || {
+        counter.mempool().as_array().unwrap().len() == CHAINS * 21
+    });
+    gate.open();
+    wait_until("all are seen", || ids.iter().all(|id| shop.state(id) == "paid"));
+    let calls = gate.heard("getmempoolentry", "") - before;
+    assert!(calls <= 3 * 21, "{calls} calls");
+}
+
+#[test]
+fn what_was_read_of_ancestors_does_not_count_after_the_chain_has_changed() {
+    let (counter, _gate) = counter_with_gate(1);
+    let Counter { node, shop, purse } = &counter;
+    let rival = Rival::of(node);
+    let [first, second] = [100, 1_000].map(|satoshis| shop.invoice(satoshis));
+    let [script, second_script] = [&first, &second].map(|id| script_of(shop, id));
+    // This node mines the first one for a fee that the shop does not accept.
+    let coin = send_chain(&counter, purse.coin(), &script, &[2]);
+    wait_until("it waits", || {
+        shop.payments(&first).first().is_some_and(|it| it["state"] == "waiting")
+    });
+    node.mine(1);
+    wait_until("it is mined", || settlement(shop, &first)["confirmations"] == 1);
+    // While its parent is mined, this one needs no more than its own fee.
+    let coin = send_chain(&counter, coin, &script, &[25]);
+    wait_until("it counts", || settlement(shop, &first)["paidSatoshis"] == 2);
+    // Now the parent is unconfirmed again, and nobody has paid for it.
+    rival.outgrow(node);
+    rival.show_to(node);
+    wait_until("both are back", || counter.mempool().as_array().unwrap().len() == 2);
+    let next = purse.spend(&[coin], vec![output(1_000, &second_script)], 23);
+    send(node, &next);
+    wait_until("it waits", || {
+        shop.payments(&second).first().is_some_and(|it| it["state"] == "waiting")
+    });
+    assert_eq!(shop.state(&second), "pending");
+}
