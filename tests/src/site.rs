@@ -92,6 +92,14 @@ impl Site {
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
     }
 
+    /// Copies the keystore of another site, as operators do for a second server of one wallet.
+    pub fn take_keystore_of(&self, other: &Self) {
+        let [from, to] = [other, self].map(|site| site.network_dir().join("keystore"));
+        copy_dir(&from, &to);
+        // It belongs to the process that uses the other one.
+        let _ = fs::remove_file(to.join("lock"));
+    }
+
     /// Makes the service use another node from its next start on.
     pub fn move_to(&mut self, node: &Node) {
         let settings = self.settings.as_object_mut().unwrap();

@@ -16,6 +16,7 @@ mod pair;
 mod refusing;
 mod schema;
 mod server;
+mod servers;
 mod standby;
 mod tokens;
 

@@ -1,7 +1,5 @@
 //! The server with its wallet in a database.
 
-use std::fs;
-
 use bsv_tests::{Client, Postgres, Site};
 use serde_json::{Value, json};
 
@@ -21,14 +19,7 @@ pub(crate) fn site(url: &str) -> Site {
 /// A site with the same seed, as its operator copies that to another machine.
 pub(crate) fn second_site(first: &Site, url: &str) -> Site {
     let second = site(url);
-    let (from, to) = (first.network_dir().join("keystore"), second.network_dir().join("keystore"));
-    fs::create_dir_all(&to).unwrap();
-    for file in fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        if file.file_name() != "lock" {
-            fs::copy(file.path(), to.join(file.file_name())).unwrap();
-        }
-    }
+    second.take_keystore_of(first);
     second
 }
 
