@@ -70,19 +70,26 @@ impl Postgres {
     /// A standby of this server, which waits for it at each commit from then on.
     pub fn standby(&self) -> Self {
         let mut standby = Self::in_new_directory(self.port);
-        let mut copy = standby.program("pg_basebackup");
+        standby.follow(self);
+        standby
+    }
+
+    /// Becomes a standby of another server, which waits for it at each commit from then on. Its own
+    /// data are gone. It must not run.
+    pub fn follow(&mut self, primary: &Self) {
+        let _ = fs::remove_dir_all(self.data());
+        let mut copy = self.program("pg_basebackup");
         copy.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync", "-h"]);
-        run(copy.arg(self.directory()).arg("-D").arg(standby.data()));
-        standby.launch();
-        self.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
-        self.query("SELECT pg_reload_conf()");
+        run(copy.arg(primary.directory()).arg("-D").arg(self.data()));
+        self.launch();
+        primary.query("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        primary.query("SELECT pg_reload_conf()");
         let count = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
         let deadline = Instant::now() + START_TIMEOUT;
-        while self.query(count) != "1" {
+        while primary.query(count) != "1" {
             assert!(Instant::now() < deadline, "the standby does not follow");
             thread::sleep(Duration::from_millis(20));
         }
-        standby
     }
 
     /// Makes a standby take changes.
@@ -180,6 +187,12 @@ impl Postgres {
     pub fn url(&self, schema: &str) -> String {
         let host = self.directory.path().display();
         format!("postgresql:///postgres?host={host}&user=postgres&schema={schema}")
+    }
+
+    /// The URL of a schema of whichever of two servers takes changes.
+    pub fn url_of_either(servers: [&Self; 2], schema: &str) -> String {
+        let hosts = servers.map(|it| it.directory().display().to_string().replace('/', "%2F"));
+        format!("postgresql://postgres@{}/postgres?schema={schema}", hosts.join(","))
     }
 
     /// What a query answers, a line for each row.

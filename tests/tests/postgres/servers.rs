@@ -111,7 +111,7 @@ impl Pair {
 
     /// Waits until the wallet has followed what the node has, and its books are in order.
     fn check_books(&self) {
-        self.tills.iter().for_each(|till| check_books(till));
+        self.tills.iter().for_each(check_books);
     }
 }
 

@@ -18,12 +18,6 @@ fn user(name: String) -> CreateUser {
     CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
 }
 
-/// The URL of a schema of whichever of two servers takes changes.
-fn url_of(servers: [&Postgres; 2]) -> String {
-    let hosts = servers.map(|server| server.directory().to_str().unwrap().replace('/', "%2F"));
-    format!("postgresql://postgres@{}/postgres?schema=wallet", hosts.join(","))
-}
-
 /// Callers who create users until they are told to stop, and tell what was acknowledged.
 struct Load {
     callers: JoinSet<Vec<(u64, String)>>,
@@ -72,7 +66,7 @@ async fn create_users(
 async fn nothing_acknowledged_is_lost_when_the_standby_is_promoted() {
     let mut primary = Postgres::start();
     let standby = primary.standby();
-    let store = Arc::new(open(&url_of([&primary, &standby])));
+    let store = Arc::new(open(&Postgres::url_of_either([&primary, &standby], "wallet")));
     let load = Load::on(&store);
     tokio::time::sleep(Duration::from_secs(1)).await;
     block_in_place(|| {

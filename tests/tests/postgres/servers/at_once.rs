@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
 use bsv_tests::purse::knows;
-use bsv_tests::{Hold, repetitions};
+use bsv_tests::{Hold, Till, repetitions};
 use serde_json::{Value, json};
 
 use super::{PRICE, Pair, at_once, problem};
@@ -38,7 +38,7 @@ fn a_payment_posted_to_both_servers_counts_once() {
         assert_eq!(first.body, second.body);
         pair.check_paid(&id, &transaction);
     }
-    let balances = pair.tills.each_ref().map(|till| till.balance());
+    let balances = pair.tills.each_ref().map(Till::balance);
     assert_eq!(balances, [rounds as u64 * PRICE; 2]);
     pair.check_books();
 }

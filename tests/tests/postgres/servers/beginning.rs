@@ -34,7 +34,7 @@ fn two_servers_with_one_seed_make_one_wallet_and_both_serve_it() {
         let rows = |table: &str| SERVER.query(&format!("SELECT count(*) FROM {schema}.{table}"));
         assert_eq!(["meta", "process"].map(rows), ["1", "2"]);
         tills.iter().for_each(check_books);
-        assert_eq!(tills.each_ref().map(|till| till.stop()), [0, 0]);
+        assert_eq!(tills.each_ref().map(Till::stop), [0, 0]);
         assert_eq!(rows("process"), "0");
         start_at_once(&tills);
         assert_eq!(rows("process"), "2");
