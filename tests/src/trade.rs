@@ -245,17 +245,16 @@ impl<'a> Trade<'a> {
         let is_mined = |payment: &Value| payment["blockHeight"].is_u64();
         let open = till.outgoing().into_iter().filter(|it| !is_mined(it));
         let mut missing: Vec<_> = open.map(|payment| format!("not mined: {payment}")).collect();
-        let told = self.told();
+        let events = till.events();
+        let (told, history) = (self.told(), History::of(&events));
         for id in told.sales.keys().chain(told.silent_sales.keys()) {
-            let payments = till.payments_of(id);
-            if payments.is_empty() || payments.iter().any(|it| it["state"] != "mined") {
-                missing.push(format!("invoice {id} is not paid by mined payments: {payments:?}"));
+            if !history.has("invoice.payment_mined", id) {
+                missing.push(format!("the payment of invoice {id} is not mined"));
             }
         }
         let delivered = self.receiver.numbers().into_iter().max().unwrap_or(0);
-        let last = till.events().len() as u64;
-        if delivered < last {
-            missing.push(format!("event {last} is not delivered, only {delivered}"));
+        if delivered < events.len() as u64 {
+            missing.push(format!("{} events, of which {delivered} are delivered", events.len()));
         }
         missing
     }
@@ -314,37 +313,60 @@ impl<'a> Trade<'a> {
 }
 
 fn check_sales(told: &Told, till: &Till, found: &mut Vec<String>) {
-    let invoices = till.get("/api/v1/invoices");
-    let stored: BTreeMap<_, _> = invoices
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|invoice| (invoice["id"].as_str().unwrap(), invoice["satoshis"].as_u64().unwrap()))
-        .collect();
-    for (id, satoshis) in &told.invoices {
-        if stored.get(id.as_str()) != Some(satoshis) {
-            found.push(format!("invoice {id} is lost"));
-        }
-    }
+    let invoices = till.list("/api/v1/invoices");
+    let invoices = invoices.as_array().unwrap().iter();
+    let stored: BTreeMap<_, _> =
+        invoices.map(|invoice| (invoice["id"].as_str().unwrap(), invoice)).collect();
     let expected = told.invoices.len() + FILLINGS.0 as usize;
     if stored.len() != expected {
         found.push(format!("there are {} invoices, not {expected}", stored.len()));
     }
-    let events = till.events();
-    let mut paid: BTreeMap<&str, usize> = BTreeMap::new();
-    for event in events.iter().filter(|event| event["type"] == "invoice.paid") {
-        *paid.entry(event["data"]["invoiceId"].as_str().unwrap()).or_default() += 1;
-    }
-    for (id, txid) in told.sales.iter().chain(&told.silent_sales) {
-        let payments = till.payments_of(id);
-        let is_right = matches!(payments.as_slice(), [it]
-            if it["txid"] == **txid && it["satoshis"] == told.invoices[id] && it["state"] == "mined");
-        if !is_right || till.state(id) != "paid" || paid.get(id.as_str()) != Some(&1) {
-            found.push(format!("invoice {id} was not paid once with {txid}: {payments:?}"));
+    for (id, satoshis) in &told.invoices {
+        if stored.get(id.as_str()).is_none_or(|invoice| invoice["satoshis"] != *satoshis) {
+            found.push(format!("invoice {id} of {satoshis} satoshis is lost"));
         }
     }
-    if !events.iter().map(|event| event["number"].as_u64().unwrap()).eq(1..=events.len() as u64) {
+    let history = History::of(&till.events());
+    if history.has_gap {
         found.push("the events have a gap".to_owned());
+    }
+    for (id, txid) in told.sales.iter().chain(&told.silent_sales) {
+        let satoshis = told.invoices[id];
+        let is_paid = stored.get(id.as_str()).is_some_and(|invoice| invoice["state"] == "paid");
+        let once = ["paid", "payment_mined", "payment_received"];
+        let once = once.map(|kind| (format!("invoice.{kind}"), txid.clone(), satoshis));
+        let mut of_it = history.of_invoices.get(id).cloned().unwrap_or_default();
+        of_it.sort();
+        if !is_paid || of_it != once {
+            found.push(format!("invoice {id} was not paid once with {txid}: {of_it:?}"));
+        }
+    }
+}
+
+/// What the log of events tells.
+struct History {
+    has_gap: bool,
+    /// The kind, the transaction and the satoshis of each event about a payment of an invoice.
+    of_invoices: BTreeMap<String, Vec<(String, String, u64)>>,
+}
+
+impl History {
+    fn of(events: &[Value]) -> Self {
+        let mut history = Self { has_gap: false, of_invoices: BTreeMap::new() };
+        for (number, event) in (1_u64..).zip(events) {
+            history.has_gap |= event["number"] != number;
+            let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
+            if let (Some(id), Some(txid)) = (data["invoiceId"].as_str(), data["txid"].as_str()) {
+                let told = (kind.to_owned(), txid.to_owned(), data["satoshis"].as_u64().unwrap());
+                history.of_invoices.entry(id.to_owned()).or_default().push(told);
+            }
+        }
+        history
+    }
+
+    fn has(&self, kind: &str, id: &str) -> bool {
+        let of_it = self.of_invoices.get(id).into_iter().flatten();
+        of_it.into_iter().any(|(found, ..)| found == kind)
     }
 }
 
