@@ -6,12 +6,12 @@ use bsv_store::AuditEntry;
 
 use crate::ledger::queries::GetFigures;
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events,
-    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
-    InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked, Messages,
-    MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
+    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
+    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
+    Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
+    ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable,
+    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
     Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
@@ -141,6 +141,8 @@ copied!(
     LastRefunds,
     Withdrawals,
     Reservations,
+    Processes,
+    Claims,
     FollowedTransactions,
     Proofs,
     MinedAt,

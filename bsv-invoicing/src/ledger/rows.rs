@@ -18,6 +18,7 @@ use crate::model::delivery::Delivery;
 use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
+use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -256,6 +257,10 @@ kinds! {
     Withdrawals: u64 => WithdrawalRecord;
     /// Number that a future transaction will have to the receipts that are reserved for it.
     Reservations: u64 => Vec<ReceiptKey>;
+    /// The processes that have the wallet open.
+    Processes: ProcessId => ();
+    /// What a process alone does at the moment.
+    Claims: Task => Claimed;
     /// Number of a followed transaction to the time until which it is followed.
     FollowedTransactions: u64 => FollowedUntil;
     /// Number of a transaction and number of a proof, from 1, to the proof.

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SEED_NAME, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, Join, NameLog, SEED_NAME, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
@@ -58,6 +58,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) recent_tip: RecentTip,
     /// Entries of the node's mempool.
     pub(super) mempool_entries: RecentEntries,
+    /// How many claims were made.
+    pub(super) claims: AtomicU64,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// The watched scripts.
@@ -100,6 +102,7 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let keys = seed.keys(settings.network)?;
+        store.execute(Join).await?;
         match store.get(GetOwner).await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
@@ -116,8 +119,6 @@ impl<S: WalletStore> Wallet<S> {
         if store.get(GetRules).await? != settings.payment_rules {
             store.execute(SetRules { rules: settings.payment_rules }).await?;
         }
-        // Only one process has the store, so the processes that made these reservations are gone.
-        store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
         let log = match store.get(GetLogName).await? {
             Some(log) => log,
@@ -156,6 +157,7 @@ impl<S: WalletStore> Wallet<S> {
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),
+            claims: AtomicU64::new(0),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             event_tail: EventTail::default(),

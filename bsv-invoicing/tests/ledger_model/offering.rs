@@ -168,6 +168,7 @@ impl World {
             receipts: receipts.collect(),
             refund_to: None,
             is_known,
+            claim: 0,
             now: self.now(),
             doubted_since: None,
         };

@@ -169,9 +169,9 @@ impl Model {
                 self.set_state(chosen, State::Forgotten);
             }
             Step::ReleaseAll => {
-                store.release_all().await.unwrap();
                 for chosen in 0..self.transactions.len() {
                     if self.transactions[chosen].state == State::Reserved {
+                        store.release(self.transactions[chosen].number).await.unwrap();
                         self.set_state(chosen, State::Forgotten);
                     }
                 }

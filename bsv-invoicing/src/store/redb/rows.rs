@@ -9,12 +9,12 @@ use bsv_store::{
 use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Deliveries, DeliveriesByTime, Engine,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Deliveries, DeliveriesByTime,
+    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
+    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes,
+    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
+    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
     WatchBacklog, Watched, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
@@ -130,6 +130,8 @@ tables! {
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,
     reservations: Reservations,
+    processes: Processes,
+    claims: Claims,
     followed: FollowedTransactions,
     proofs: Proofs,
     mined_at: MinedAt,
