@@ -4,7 +4,7 @@
 //! takes over what it did need not fear that it comes back.
 
 use crate::ledger::rows::{Claims, Processes, Reservations, Rows};
-use crate::ledger::{Books, Command};
+use crate::ledger::{Books, Command, Refusal};
 use crate::model::process::{Claimed, ProcessId, Task};
 
 /// The process of this store begins to use the wallet. Whatever was claimed or reserved by processes
@@ -16,6 +16,13 @@ impl Command for Join {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let mover = books.rows.get::<Claims>(&Task::Moving)?;
+        if let Some(Claimed { holder, .. }) = mover
+            && holder != books.process
+            && books.rows.get::<Processes>(&holder)?.is_some()
+        {
+            return Err(Refusal::Moving.into());
+        }
         if books.process == ProcessId::ALONE {
             for (process, ()) in books.rows.range::<Processes>(..)? {
                 books.rows.remove::<Processes>(process)?;
@@ -32,6 +39,24 @@ impl Command for Join {
             }
         }
         books.rows.put::<Processes>(books.process, &())
+    }
+}
+
+/// The process of this store begins to use the wallet alone, to move it to another store.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinAlone;
+
+impl Command for JoinAlone {
+    /// Whether the process has the wallet for itself. If not, another one has it open.
+    type Answer = bool;
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+        let processes = books.rows.range::<Processes>(..)?;
+        if processes.iter().any(|(process, ())| *process != books.process) {
+            return Ok(false);
+        }
+        Join.run(books)?;
+        books.claim(Task::Moving, 0)
     }
 }
 

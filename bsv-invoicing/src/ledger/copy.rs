@@ -11,8 +11,8 @@ use crate::ledger::rows::{
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
     Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
     ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable,
-    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -109,6 +109,7 @@ copied!(
     Events,
     EventLog,
     Webhooks,
+    WebhookChanges,
     Deliveries,
     DeliveriesByTime,
     Expiries,

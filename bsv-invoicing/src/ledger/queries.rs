@@ -16,7 +16,7 @@ use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
     FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
     Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Transactions, Users, Withdrawals,
+    Refunds, Transactions, Users, WebhookChanges, Withdrawals,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -98,6 +98,10 @@ queries! {
         let mut payments = payments_by(rows, invoice, &txid)?;
         payments.retain(|(_, record)| record.state != TransactionState::Refused);
         Ok(payments.pop())
+    };
+    /// How often the owner has changed webhooks or asked for events again.
+    GetWebhookChanges() => u64: |rows| {
+        Ok(rows.get::<WebhookChanges>(&())?.unwrap_or_default())
     };
     /// The process that has a task.
     GetHolder(task: Task) => Option<ProcessId>: |rows| {

@@ -182,6 +182,8 @@ kinds! {
     EventLog: () => LogName;
     /// Id to webhook.
     Webhooks: WebhookId => Webhook;
+    /// How often the owner has changed webhooks or asked for events again, here or in another process.
+    WebhookChanges: () => u64;
     /// Id of a webhook and number of an event to the delivery.
     Deliveries: (WebhookId, u64) => Delivery;
     /// Id of a webhook, whether the delivery is over, the time of its next attempt or of the last

@@ -31,6 +31,8 @@ pub enum Task {
     Spending(u64),
     /// Making the payment whose name has this SHA-256 hash.
     Paying([u8; 32]),
+    /// Moving the wallet to another store. No other process can open it meanwhile.
+    Moving,
 }
 
 /// Who has a task.
@@ -50,6 +52,7 @@ impl Task {
             Self::Offering(number) => (1, subject(number)),
             Self::Spending(number) => (2, subject(number)),
             Self::Paying(hash) => (3, hash),
+            Self::Moving => (4, [0; 32]),
         }
     }
 
@@ -63,6 +66,7 @@ impl Task {
             1 => number.map(Self::Offering),
             2 => number.map(Self::Spending),
             3 => Some(Self::Paying(subject)),
+            4 => number.filter(|number| *number == 0).map(|_| Self::Moving),
             _ => None,
         }
     }
@@ -89,6 +93,7 @@ mod tests {
             Task::Offering(u64::MAX),
             Task::Spending(258),
             Task::Paying([7; 32]),
+            Task::Moving,
         ];
         for task in tasks {
             let (kind, subject) = task.to_parts();
@@ -98,7 +103,9 @@ mod tests {
 
     #[test]
     fn what_is_no_task_is_refused() {
-        for (kind, subject) in [(0, subject(1)), (1, [1; 32]), (2, [1; 32]), (4, [0; 32])] {
+        for (kind, subject) in
+            [(0, subject(1)), (1, [1; 32]), (2, [1; 32]), (4, [1; 32]), (5, [0; 32])]
+        {
             assert_eq!(Task::from_parts(kind, subject), None);
         }
     }

@@ -62,6 +62,7 @@ impl<S: WalletStore> Wallet<S> {
             self.keep_following(stopped()),
             until(stopped(), self.keep_watching_mempool()),
             self.webhook_sender().run(stopped()),
+            until(stopped(), self.keep_noticing_webhook_changes()),
         );
         self.let_go(held);
     }

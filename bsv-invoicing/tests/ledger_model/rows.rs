@@ -10,7 +10,7 @@ use bsv_invoicing::ledger::rows::{
     InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
     OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
     Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -88,6 +88,7 @@ memory_rows! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,

@@ -7,7 +7,7 @@ use bsv_invoicing::ledger::rows::{
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked,
     Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
     ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -43,6 +43,7 @@ dump!(
     Events,
     EventLog,
     Webhooks,
+    WebhookChanges,
     Deliveries,
     DeliveriesByTime,
     Expiries,

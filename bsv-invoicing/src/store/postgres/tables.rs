@@ -9,8 +9,8 @@ use crate::ledger::rows::{
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
     Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
     Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -97,6 +97,7 @@ sql_tables! {
     Webhooks in "webhook": id =>
         url, types, description, in_order, state, created_at, cursor, last_sent, holding, secret,
         former_secret, former_secret_until, last_success_at, failing_since, failures;
+    WebhookChanges in "webhook_changes": => count;
     Deliveries in "delivery": webhook, event => previous, state, next_attempt_at, tries, attempts;
     DeliveriesByTime in "delivery_by_time": webhook, is_over, at, event => ;
     Expiries in "expiry": at, invoice => ;

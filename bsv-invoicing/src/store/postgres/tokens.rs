@@ -48,8 +48,10 @@ fn change(
     given: Vec<Parameter<'_>>,
 ) -> Result<bool, StoreError> {
     shared.with_connection(async move |connection| {
-        let (step, _) = begin(connection, &Wants::default()).await?;
-        shared.expect_claim(&step)?;
+        let mut wants = Wants::default();
+        shared.want_presence(&mut wants);
+        let (_, known) = begin(connection, &wants).await?;
+        shared.read_presence(&known)?;
         connection.prepare(&[statement]).await?;
         let is_done = connection.run(statement, given).await?.len() == count;
         match is_done {

@@ -15,7 +15,7 @@ use crate::ledger::rows::{
     LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes,
     Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
     RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -96,6 +96,7 @@ tables! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,

@@ -13,7 +13,7 @@ use crate::ledger::rows::{
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner,
     Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom,
     Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -128,6 +128,12 @@ stored_kind! {
     Webhooks in "webhooks": u64 => webhooks::WebhookStored;
     key key: key.to_number(), Ok(WebhookId::from_number(key));
     row row: webhooks::stored(row), |_key, row| webhooks::read(row);
+}
+
+stored_kind! {
+    WebhookChanges in "webhook changes": () => u64;
+    key _key: (), { let () = _key; Ok(()) };
+    row row: *row, |_key, row| Ok(row);
 }
 
 stored_kind! {

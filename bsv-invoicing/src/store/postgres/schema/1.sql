@@ -137,6 +137,8 @@ CREATE TABLE webhook (
   failures bigint NOT NULL
 ) WITH (fillfactor = 50);
 
+CREATE TABLE webhook_changes (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
+
 CREATE TABLE delivery (
   webhook bigint,
   event bigint,
