@@ -16,17 +16,17 @@ impl Command for Join {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        if books.process == ProcessId::ALONE {
+            for (process, ()) in books.rows.range::<Processes>(..)? {
+                books.rows.remove::<Processes>(process)?;
+            }
+        }
         let mover = books.rows.get::<Claims>(&Task::Moving)?;
         if let Some(Claimed { holder, .. }) = mover
             && holder != books.process
             && books.rows.get::<Processes>(&holder)?.is_some()
         {
             return Err(Refusal::Moving.into());
-        }
-        if books.process == ProcessId::ALONE {
-            for (process, ()) in books.rows.range::<Processes>(..)? {
-                books.rows.remove::<Processes>(process)?;
-            }
         }
         for (task, claimed) in books.rows.range::<Claims>(..)? {
             if books.rows.get::<Processes>(&claimed.holder)?.is_none() {

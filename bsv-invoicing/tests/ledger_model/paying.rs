@@ -214,7 +214,7 @@ impl World {
     }
 
     pub(crate) fn release_all(&mut self) {
-        self.execute(&|world, _| world.told.reservations.clear()).unwrap();
+        self.execute(&Leave { process: None }, |world, _| world.told.reservations.clear()).unwrap();
     }
 
     pub(crate) fn accept(&mut self, choice: Pick) {

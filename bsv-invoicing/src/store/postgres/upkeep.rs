@@ -135,7 +135,9 @@ pub(super) async fn keep_up(
         let work = async {
             let open = reopen(shared, &mut connection).await?;
             let dead = beat(open, shared, &mut beats).await?;
-            remember(path, shared, open, kept).await?;
+            if let Err(failure) = remember(path, shared, open, kept).await {
+                keep_alone(path, shared, kept, failure);
+            }
             if tick.is_multiple_of(SWEEP_TICKS) {
                 sweep(open).await?;
             }
