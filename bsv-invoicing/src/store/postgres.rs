@@ -116,6 +116,11 @@ impl PostgresWalletStore {
         tokens::read(&self.shared)
     }
 
+    /// Changes when the access tokens have changed, through whichever server. It looks once a second.
+    pub fn token_changes(&self) -> watch::Receiver<String> {
+        self.shared.token_digest.subscribe()
+    }
+
     /// Adds access tokens, all or, if the id of one is taken, none, on a thread that may wait for that. Answers whether
     /// it did.
     pub fn add_tokens(&self, tokens: &[(String, Vec<u8>)]) -> Result<bool, StoreError> {

@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) step_by_others: watch::Sender<i64>,
     /// By how many microseconds the database's clock is ahead of the system's.
     clock_offset: AtomicI64,
+    /// A digest of the access tokens, as far as that is known.
+    pub(super) token_digest: watch::Sender<String>,
     has_joined: AtomicBool,
     /// Whether others took this process for dead.
     pub(super) is_overtaken: watch::Sender<bool>,
@@ -63,6 +65,7 @@ impl Shared {
             last_event: watch::Sender::new(0),
             step_by_others: watch::Sender::new(seen.number),
             clock_offset: AtomicI64::new(0),
+            token_digest: watch::Sender::new(String::new()),
             has_joined: AtomicBool::new(false),
             is_overtaken: watch::Sender::new(false),
             seen: Mutex::new(seen),

@@ -16,6 +16,7 @@ use super::presence::{Beats, beat};
 use super::schema::Incarnation;
 use super::shared::{Seen, Shared};
 use super::statements::{Parameter, StatementKey, now};
+use super::tokens::note_changes;
 use super::writer::SqlBatches;
 use crate::ledger::Leave;
 use crate::model::process::ProcessId;
@@ -135,6 +136,7 @@ pub(super) async fn keep_up(
         let work = async {
             let open = reopen(shared, &mut connection).await?;
             let dead = beat(open, shared, &mut beats).await?;
+            note_changes(open, shared).await?;
             if let Err(failure) = remember(path, shared, open, kept).await {
                 keep_alone(path, shared, kept, failure);
             }
