@@ -41,6 +41,7 @@ pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
 pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
 pub use model::payment::{IncomingPayment, IncomingState, UnassignedReceipt};
+pub use model::process::{Claimed, ProcessId, Task};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};

@@ -82,6 +82,11 @@ impl Access {
         Self { config, tokens }
     }
 
+    /// Takes note of tokens that other servers make and revoke, until it is dropped.
+    pub(crate) async fn follow_tokens(&self) {
+        self.tokens.follow().await;
+    }
+
     /// Identifies the sender of these headers at a listener that may require a token.
     ///
     /// # Errors

@@ -230,7 +230,9 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     let served_and_ended =
         async { tokio::join!(served, run_services(&instance, services_stopped)) };
     let stores = check_stores(&instance);
-    let background = async { tokio::join!(stores, watch_node(&instance), reread, tell_story) };
+    let tokens = instance.access.follow_tokens();
+    let background =
+        async { tokio::join!(stores, watch_node(&instance), reread, tell_story, tokens) };
     tokio::select! {
         _ = served_and_ended => {}
         _ = background => {}

@@ -41,6 +41,9 @@ pub enum MoveError {
     /// A store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenWalletStoreError),
+    /// Others use the wallet.
+    #[error("the wallet cannot be had alone: {0}")]
+    NotAlone(WalletStoreError),
     /// The rows cannot be copied.
     #[error(transparent)]
     Copy(#[from] CopyError),
@@ -109,6 +112,7 @@ async fn to_database(
     let from = RedbWalletStore::open(lock, options(wallet))?;
     let database = database.for_server(config.network_dir.join(MEMORY_FILE_NAME));
     let to = PostgresWalletStore::open(database)?;
+    to.be_alone().await.map_err(MoveError::NotAlone)?;
     let count = copy_wallet(&from, &to).await?;
     rename(&file, &moved)?;
     Ok(count)
@@ -125,6 +129,7 @@ async fn to_file(
     }
     let from =
         PostgresWalletStore::open(database.for_server(config.network_dir.join(MEMORY_FILE_NAME)))?;
+    from.be_alone().await.map_err(MoveError::NotAlone)?;
     write_tokens(&from, &config.network_dir)?;
     let stage = config.network_dir.join(STAGE);
     let count = copy_to_file(&from, &stage, options(wallet)).await?;

@@ -136,6 +136,20 @@ impl WalletStore for AnyWalletStore {
         }
     }
 
+    fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
+        match self {
+            Self::Redb(store) => store.changes_by_others(),
+            Self::Postgres(store) => store.changes_by_others(),
+        }
+    }
+
+    fn clock_offset(&self) -> i64 {
+        match self {
+            Self::Redb(store) => store.clock_offset(),
+            Self::Postgres(store) => store.clock_offset(),
+        }
+    }
+
     async fn audit_log(
         &self,
         after: u64,

@@ -6,13 +6,13 @@ use bsv_store::AuditEntry;
 
 use crate::ledger::queries::GetFigures;
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events,
-    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
-    InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked, Messages,
-    MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
+    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
+    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
+    Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
+    ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable,
+    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -109,6 +109,7 @@ copied!(
     Events,
     EventLog,
     Webhooks,
+    WebhookChanges,
     Deliveries,
     DeliveriesByTime,
     Expiries,
@@ -141,6 +142,8 @@ copied!(
     LastRefunds,
     Withdrawals,
     Reservations,
+    Processes,
+    Claims,
     FollowedTransactions,
     Proofs,
     MinedAt,

@@ -18,6 +18,7 @@ use crate::model::delivery::Delivery;
 use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
+use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -181,6 +182,8 @@ kinds! {
     EventLog: () => LogName;
     /// Id to webhook.
     Webhooks: WebhookId => Webhook;
+    /// How often the owner has changed webhooks or asked for events again, here or in another process.
+    WebhookChanges: () => u64;
     /// Id of a webhook and number of an event to the delivery.
     Deliveries: (WebhookId, u64) => Delivery;
     /// Id of a webhook, whether the delivery is over, the time of its next attempt or of the last
@@ -256,6 +259,10 @@ kinds! {
     Withdrawals: u64 => WithdrawalRecord;
     /// Number that a future transaction will have to the receipts that are reserved for it.
     Reservations: u64 => Vec<ReceiptKey>;
+    /// The processes that have the wallet open.
+    Processes: ProcessId => ();
+    /// What a process alone does at the moment.
+    Claims: Task => Claimed;
     /// Number of a followed transaction to the time until which it is followed.
     FollowedTransactions: u64 => FollowedUntil;
     /// Number of a transaction and number of a proof, from 1, to the proof.

@@ -1,11 +1,11 @@
 mod audit;
 mod cells;
-mod claim;
 mod connection;
 mod error;
 mod fetch;
 mod known;
 mod options;
+mod presence;
 mod reader;
 mod risks;
 mod rows;
@@ -29,13 +29,12 @@ use std::time::{Duration, Instant};
 use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub use self::options::{PostgresOptions, PostgresUrlError};
 
-use self::claim::PERIOD;
-use self::connection::Connection;
-use self::error::Failure;
+use self::connection::{Connection, PATIENCE};
+use self::error::{Failure, Unfit};
 use self::known::{Known, Wants};
 use self::reader::Reader;
 use self::risks::warn_of_risks;
@@ -46,7 +45,7 @@ use self::transaction::{begin_snapshot, look, read_more};
 use self::upkeep::{Recalled, recall, remember};
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
-use crate::ledger::{Books, Command, Query};
+use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
 /// The wallet's store in a PostgreSQL database.
@@ -55,7 +54,7 @@ use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreEr
 /// no runtime. A [`Wallet`](crate::Wallet) needs its store for itself: open it
 /// [for a server](PostgresOptions::for_server), which one process at a time can.
 pub struct PostgresWalletStore {
-    writer: GroupWriter<SqlBatches>,
+    writer: Arc<GroupWriter<SqlBatches>>,
     reader: Reader,
     shared: Arc<Shared>,
     events: Arc<EventCounts>,
@@ -76,8 +75,8 @@ impl PostgresWalletStore {
             telling.tell_event(last_event);
         };
         let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
-        let writer = GroupWriter::start(batches, committed)?;
-        let reader = Reader::start(Arc::clone(&shared), kept)?;
+        let writer = Arc::new(GroupWriter::start(batches, committed)?);
+        let reader = Reader::start(Arc::clone(&shared), Arc::downgrade(&writer), kept)?;
         Ok(Self { writer, reader, shared, events })
     }
 
@@ -86,15 +85,26 @@ impl PostgresWalletStore {
         self.execute(Probe).await
     }
 
-    /// Has the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then. A server fails
-    /// to that was overtaken.
+    /// Has the wallet for this process alone, until this is dropped. Fails if another process has it open.
+    pub async fn be_alone(&self) -> Result<(), WalletStoreError> {
+        let begun = Instant::now();
+        while !self.execute(JoinAlone).await? {
+            if begun.elapsed() > WAITING {
+                return Err(StoreError::Engine(Arc::new(Unfit::InUse)).into());
+            }
+            sleep(PERIOD).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then.
     pub async fn retire(&self) -> Result<(), WalletStoreError> {
         let shared = Arc::clone(&self.shared);
         let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
         Ok(retired.map_err(|_| StoreError::Panicked)??)
     }
 
-    /// Completes when another server has taken the wallet over: nothing can be changed any more.
+    /// Completes when other servers have taken over what this process did: it can change nothing any more.
     pub async fn overtaken(&self) {
         let mut is_overtaken = self.shared.is_overtaken.subscribe();
         // The sender lives as long as this.
@@ -104,6 +114,11 @@ impl PostgresWalletStore {
     /// The access tokens of the servers, by their ids, on a thread that may wait for that.
     pub fn tokens(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         tokens::read(&self.shared)
+    }
+
+    /// Changes when the access tokens have changed, through whichever server. It looks once a second.
+    pub fn token_changes(&self) -> watch::Receiver<String> {
+        self.shared.token_digest.subscribe()
     }
 
     /// Adds access tokens, all or, if the id of one is taken, none, on a thread that may wait for that. Answers whether
@@ -130,10 +145,21 @@ impl PostgresWalletStore {
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
     shared.with_connection(async |connection| {
-        let (step, _) = transaction::begin(connection, &Wants::default()).await?;
-        shared.expect_claim(&step)?;
+        transaction::begin(connection, &Wants::default()).await?;
         connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT").await
     })
+}
+
+/// Runs a command in one of the next batches.
+async fn execute<C: Command>(
+    writer: &GroupWriter<SqlBatches>,
+    command: C,
+) -> Result<C::Answer, WalletStoreError> {
+    let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) => refused(error),
+    };
+    writer.run(run).await?.map_err(WalletStoreError::Refused)
 }
 
 /// Changes nothing.
@@ -178,18 +204,16 @@ fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
             expect_seen(&connection, seen).await?;
         }
         let id = random_id()?;
-        let step = match &memory {
-            Some(_) => {
-                warn_of_risks(&connection).await?;
-                claim::take(&connection, &id).await?
-            }
-            None => look(&connection, &Wants::default()).await?.0,
-        };
-        let last_event = step.last_event();
+        if memory.is_some() {
+            warn_of_risks(&connection).await?;
+        }
+        let (step, _) = look(&connection, &Wants::default()).await?;
+        let (last_event, read_at) = (step.last_event(), step.read_at);
         let shared = Shared::new(options, [id, machine], incarnation, Seen::of(&step));
         if let Some(path) = &memory {
             remember(path, &shared, &connection, &mut kept).await?;
         }
+        shared.note_time(read_at);
         shared.tell_event(last_event);
         Ok::<_, Failure>((shared, connection, kept))
     });
@@ -197,6 +221,9 @@ fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
     Ok(Begun { shared, runtime, connection, kept })
 }
 
+/// How long a command waits for the servers of a wallet to stop.
+const WAITING: Duration = Duration::from_secs(7);
+const PERIOD: Duration = Duration::from_millis(200);
 /// How long a server waits for a database that does not answer.
 const STARTING: Duration = Duration::from_secs(30);
 
@@ -221,11 +248,7 @@ fn random_id() -> Result<[u8; 16], Failure> {
 
 impl WalletStore for PostgresWalletStore {
     async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
-            Ok(answer) => Ok(Ok(answer)),
-            Err(error) => refused(error),
-        };
-        self.writer.run(run).await?.map_err(WalletStoreError::Refused)
+        execute(&self.writer, command).await
     }
 
     /// Each time all that the query has asked for until then is read anew, as of one moment.
@@ -270,6 +293,14 @@ impl WalletStore for PostgresWalletStore {
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.shared.last_event.subscribe()
+    }
+
+    fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
+        Some(self.shared.step_by_others.subscribe())
+    }
+
+    fn clock_offset(&self) -> i64 {
+        self.shared.clock_offset()
     }
 
     async fn audit_log(
@@ -324,6 +355,22 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
     };
     let reading = Reading { known: RefCell::new(figures.clone()), read: &read };
     query.run(&SqlRows::to_read(&reading))
+}
+
+impl Drop for PostgresWalletStore {
+    /// What this process has claimed and reserved is free for others at once.
+    fn drop(&mut self) {
+        if !self.shared.has_joined() {
+            return;
+        }
+        let leave = || {
+            let runtime = Builder::new_current_thread().enable_time().build().ok()?;
+            let leave = execute(&self.writer, Leave { process: None });
+            runtime.block_on(async { timeout(PATIENCE, leave).await }).ok()
+        };
+        // Whoever drops this may be in a runtime, which must not be blocked by another one.
+        thread::scope(|scope| drop(scope.spawn(leave).join()));
+    }
 }
 
 impl fmt::Debug for PostgresWalletStore {

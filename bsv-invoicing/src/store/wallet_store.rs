@@ -67,6 +67,17 @@ pub trait WalletStore: Send + Sync + 'static {
     /// this number can be read; newer ones may already be readable, too.
     fn last_event(&self) -> watch::Receiver<u64>;
 
+    /// A number that changes whenever another process has changed the store. `None` if no other
+    /// process can.
+    fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
+        None
+    }
+
+    /// By how many microseconds the clock of the store is ahead of the system's clock.
+    fn clock_offset(&self) -> i64 {
+        0
+    }
+
     /// Up to `limit` entries of the audit log after the one of this number, in order.
     fn audit_log(
         &self,

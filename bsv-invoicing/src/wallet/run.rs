@@ -7,8 +7,10 @@ use bsv_network::FeedAddress;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::model::process::Task;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::claims::Held;
 use crate::wallet::follow::Following;
 use crate::wallet::watch::Watched;
 
@@ -40,13 +42,54 @@ impl<S: WalletStore> Wallet<S> {
             shutdown.await;
             drop(stop);
         };
+        tokio::join!(shutdown, self.lead(&stopped));
+    }
+
+    /// Does what one process does for all that have the wallet open, as soon as no other process
+    /// does it.
+    async fn lead<F: Future<Output = ()> + Send>(
+        self: &Arc<Self>,
+        stopped: &(impl Fn() -> F + Sync),
+    ) {
+        let held = tokio::select! {
+            biased;
+            () = stopped() => return,
+            held = self.claim_following() => held,
+            () = self.keep_informed() => return,
+        };
         tokio::join!(
-            shutdown,
             until(stopped(), self.keep_swept()),
             self.keep_following(stopped()),
             until(stopped(), self.keep_watching_mempool()),
             self.webhook_sender().run(stopped()),
+            until(stopped(), self.keep_noticing_webhook_changes()),
         );
+        self.let_go(held);
+    }
+
+    /// Waits until no other process follows the chain.
+    async fn claim_following(&self) -> Held {
+        loop {
+            match self.claim(Task::Following).await {
+                Ok(Some(held)) => return held,
+                Ok(None) => {}
+                Err(error) => tracing::debug!("it is not known who follows the chain: {error}"),
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// Takes note of the node's tip and fee rate while another process follows the chain.
+    async fn keep_informed(&self) {
+        let mut last = None;
+        loop {
+            if let Ok(node) = self.node()
+                && let Err(error) = self.note_tip(&node.following, &mut last).await
+            {
+                tracing::debug!("the tip of the chain is not known: {error}");
+            }
+            sleep(PERIOD).await;
+        }
     }
 
     /// Runs the sweep again and again. While the disk fails, it keeps trying.

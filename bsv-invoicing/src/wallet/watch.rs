@@ -88,10 +88,9 @@ impl<S: WalletStore> Wallet<S> {
         for arrival in arrivals {
             let known = self.known(&arrival.transaction).await?.unwrap_or_default();
             let mut spent = arrival.transaction.inputs.iter().map(|it| it.previous_output.txid);
-            let is_busy = known.records.iter().any(|(_, it)| self.is_busy(it.purpose));
             // The books do not have the coins of those before it yet.
-            let may_spend_news = !is_busy && spent.any(|txid| txids.contains(&txid));
-            if self.is_news(&known) || may_spend_news {
+            let may_spend_news = !known.is_offered && spent.any(|txid| txids.contains(&txid));
+            if is_news(&known) || may_spend_news {
                 txids.push(arrival.txid);
                 news.push((arrival, known));
             }
@@ -122,16 +121,16 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(is_any_shown)
     }
+}
 
-    /// Whether the books lack something of a transaction in the mempool.
-    fn is_news(&self, known: &Known) -> bool {
-        let is_news = |record: &TransactionRecord| {
-            let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
-            // A request that is offering it records it.
-            !is_shown && !self.is_busy(record.purpose)
-        };
-        !known.lacking.is_empty() || known.records.iter().any(|(_, it)| is_news(it))
-    }
+/// Whether the books lack something of a transaction in the mempool.
+fn is_news(known: &Known) -> bool {
+    let is_news = |record: &TransactionRecord| {
+        let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
+        // Whoever is offering it records it.
+        !is_shown && !known.is_offered
+    };
+    !known.lacking.is_empty() || known.records.iter().any(|(_, it)| is_news(it))
 }
 
 /// The time of a block.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime,
-    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Damaged, Deliveries,
+    DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
+    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
+    Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -88,6 +88,7 @@ memory_rows! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
@@ -122,6 +123,8 @@ memory_rows! {
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,
     reservations: Reservations,
+    processes: Processes,
+    claims: Claims,
     followed: FollowedTransactions,
     proofs: Proofs,
     mined_at: MinedAt,

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use bsv_invoicing::{PostgresWalletStore, Timestamp};
 use bsv_store::{FileError, StoreError, write_atomically};
@@ -12,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
+use tokio::time::sleep;
 use zeroize::Zeroizing;
 
 use super::scope::Grant;
@@ -148,6 +150,8 @@ const ID_LEN: usize = 8;
 const SECRET_LEN: usize = 64;
 const MAX_TOKENS: usize = 1000;
 const MAX_LABEL_LEN: usize = 100;
+/// How long to wait until tokens that cannot be read are read again.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The longest accepted file, in bytes: far longer than the file of the most tokens.
 const MAX_FILE_LEN: u64 = 16 << 20;
 
@@ -187,12 +191,7 @@ impl Tokens {
         dir: &Path,
     ) -> Result<Self, TokenFileError> {
         let Some(store) = wallet.store().database() else { return Self::open(dir) };
-        let mut tokens = BTreeMap::new();
-        for (id, body) in store.tokens()? {
-            let damaged = |reason| TokenFileError::DamagedRow { id: id.clone(), reason };
-            let token = IssuedToken::from_row(&body).map_err(damaged)?;
-            tokens.insert(id, token);
-        }
+        let mut tokens = read_rows(store)?;
         let path = dir.join(FILE_NAME);
         if let Some(of_file) = read_all(&path)? {
             if tokens.is_empty() && !of_file.is_empty() {
@@ -209,6 +208,37 @@ impl Tokens {
     fn of(dir: &Path, wallet: Option<Arc<Wallet>>, tokens: BTreeMap<String, IssuedToken>) -> Self {
         let (dir, by_id) = (dir.to_owned(), RwLock::new(Arc::new(tokens)));
         Self { dir, wallet, by_id, changing: Mutex::new(()) }
+    }
+
+    /// Takes note of tokens that other servers make and revoke, until it is dropped. Tokens of a file
+    /// belong to one server.
+    pub(crate) async fn follow(self: &Arc<Self>) {
+        let Some(mut changes) = self.database().map(PostgresWalletStore::token_changes) else {
+            return std::future::pending().await;
+        };
+        while changes.changed().await.is_ok() {
+            let tokens = Arc::clone(self);
+            let read = tokio::task::spawn_blocking(move || tokens.read_again()).await;
+            if let Ok(Err(error)) = read {
+                tracing::warn!("{error}");
+                sleep(PAUSE).await;
+                changes.mark_changed();
+            }
+        }
+    }
+
+    fn read_again(&self) -> Result<(), TokenFileError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = self.database() {
+            let tokens = Arc::new(read_rows(store)?);
+            *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        }
+        Ok(())
+    }
+
+    /// The database in which they lie, if they do.
+    fn database(&self) -> Option<&PostgresWalletStore> {
+        self.wallet.as_ref().and_then(|wallet| wallet.store().database())
     }
 
     /// The tokens in the form of the file.
@@ -280,7 +310,7 @@ impl Tokens {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tokens = BTreeMap::clone(&self.all());
         let result = change(&mut tokens)?;
-        match self.wallet.as_ref().and_then(|wallet| wallet.store().database()) {
+        match self.database() {
             Some(store) => change_row(store)?,
             None => write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?,
         }
@@ -375,6 +405,17 @@ pub(crate) fn file_of_rows(rows: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String
         tokens.insert(id.clone(), IssuedToken::from_row(body)?);
     }
     Ok(encode(&tokens))
+}
+
+/// The tokens of a database.
+fn read_rows(store: &PostgresWalletStore) -> Result<BTreeMap<String, IssuedToken>, TokenFileError> {
+    let mut tokens = BTreeMap::new();
+    for (id, body) in store.tokens()? {
+        let damaged = |reason| TokenFileError::DamagedRow { id: id.clone(), reason };
+        let token = IssuedToken::from_row(&body).map_err(damaged)?;
+        tokens.insert(id, token);
+    }
+    Ok(tokens)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

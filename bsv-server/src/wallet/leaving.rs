@@ -64,7 +64,7 @@ pub(super) async fn beef(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
 
 /// Cancels a payment that the network has not shown.
 pub(super) async fn cancel(
-    wallet: &Wallet,
+    wallet: &Arc<Wallet>,
     id: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {

@@ -2,12 +2,12 @@
 
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Deliveries, DeliveriesByTime, EventLog, Events,
-    Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers, Immature,
-    InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked, Messages,
-    MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
+    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
+    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked,
+    Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
     ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -16,8 +16,8 @@ pub(crate) struct Dump;
 
 macro_rules! dump {
     ($($kind:ident),* $(,)?) => {
-        // All kinds but the figures.
-        const _: () = assert!([$(stringify!($kind)),*].len() + 1 == KINDS);
+        // All kinds but the figures, processes and claims: the process of a file has an id of its own.
+        const _: () = assert!([$(stringify!($kind)),*].len() + 3 == KINDS);
 
         impl Query for Dump {
             type Answer = Vec<String>;
@@ -27,6 +27,9 @@ macro_rules! dump {
                 $(for (key, row) in rows.range::<$kind>(..)? {
                     all.push(format!("{} {key:?}: {row:?}", stringify!($kind)));
                 })*
+                for (task, claimed) in rows.range::<Claims>(..)? {
+                    all.push(format!("Claims {task:?}: {}", claimed.number));
+                }
                 Ok(all)
             }
         }
@@ -40,6 +43,7 @@ dump!(
     Events,
     EventLog,
     Webhooks,
+    WebhookChanges,
     Deliveries,
     DeliveriesByTime,
     Expiries,

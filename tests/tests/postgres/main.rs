@@ -11,6 +11,7 @@ mod both;
 mod cuts;
 mod dump;
 mod failing;
+mod members;
 mod moving;
 mod pair;
 mod refusing;

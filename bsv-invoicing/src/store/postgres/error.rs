@@ -32,9 +32,9 @@ pub(super) enum Unfit {
          an old primary or a restored copy has. Connect to the right one, or accept the loss"
     )]
     GoneBack(i64),
-    #[error("another server uses the wallet in the database, and is alive")]
+    #[error("another server uses the wallet in the database, and is alive: stop it first")]
     InUse,
-    #[error("another server has taken the wallet in the database over")]
+    #[error("other servers have taken over what this one did, as it was silent for too long")]
     Overtaken,
     #[error("the role may not use schema {schema} of the database: make the role its owner")]
     Forbidden { schema: String },

@@ -2,11 +2,11 @@
 //! others have committed is noticed.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bsv_store::StoreError;
+use bsv_store::{GroupWriter, StoreError};
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -19,6 +19,7 @@ use super::shared::{Seen, Shared};
 use super::step::Step;
 use super::transaction::{begin_snapshot, look, read_more};
 use super::upkeep::{keep_up, stop};
+use super::writer::SqlBatches;
 
 /// The thread that reads. It ends when this is dropped.
 pub(super) struct Reader {
@@ -50,7 +51,11 @@ const POLL: Duration = Duration::from_millis(50);
 
 impl Reader {
     /// Starts the thread. `kept` is the step that the file of a server has, if it has one.
-    pub(super) fn start(shared: Arc<Shared>, mut kept: Option<Seen>) -> Result<Self, io::Error> {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        writer: Weak<GroupWriter<SqlBatches>>,
+        mut kept: Option<Seen>,
+    ) -> Result<Self, io::Error> {
         let (queue, jobs) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let polls = queue.downgrade();
@@ -59,7 +64,7 @@ impl Reader {
                 tokio::select! {
                     () = serve(&shared, jobs) => {}
                     () = poll(polls) => {}
-                    () = keep_up(&shared, &mut kept) => {}
+                    () = keep_up(&shared, &writer, &mut kept) => {}
                 }
                 stop(&shared, &mut kept).await;
             };

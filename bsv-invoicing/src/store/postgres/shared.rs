@@ -1,5 +1,6 @@
 //! What the parts of an open store share.
 
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bsv_store::{StoreCounts, StoreError};
@@ -8,10 +9,16 @@ use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::error::{Failure, Unfit};
+use super::known::{Known, Wants};
 use super::options::PostgresOptions;
+use super::rows::Changes;
 use super::schema::{Incarnation, expect_incarnation};
 use super::statements::Parameter;
 use super::step::{READ_WRITER, Step};
+use super::tables::SqlKind;
+use crate::ledger::rows::Processes;
+use crate::model::process::ProcessId;
+use crate::model::time::Timestamp;
 
 /// What the parts of an open store share.
 pub(super) struct Shared {
@@ -23,7 +30,14 @@ pub(super) struct Shared {
     pub(super) incarnation: Incarnation,
     pub(super) counts: StoreCounts,
     pub(super) last_event: watch::Sender<u64>,
-    /// Whether another process has taken the wallet over.
+    /// The number of the last step that another process has made, as far as that is known.
+    pub(super) step_by_others: watch::Sender<i64>,
+    /// By how many microseconds the database's clock is ahead of the system's.
+    clock_offset: AtomicI64,
+    /// A digest of the access tokens, as far as that is known.
+    pub(super) token_digest: watch::Sender<String>,
+    has_joined: AtomicBool,
+    /// Whether others took this process for dead.
     pub(super) is_overtaken: watch::Sender<bool>,
     seen: Mutex<Seen>,
 }
@@ -49,6 +63,10 @@ impl Shared {
             incarnation,
             counts: StoreCounts::default(),
             last_event: watch::Sender::new(0),
+            step_by_others: watch::Sender::new(seen.number),
+            clock_offset: AtomicI64::new(0),
+            token_digest: watch::Sender::new(String::new()),
+            has_joined: AtomicBool::new(false),
             is_overtaken: watch::Sender::new(false),
             seen: Mutex::new(seen),
         }
@@ -63,8 +81,23 @@ impl Shared {
         if step.number < before.number {
             return Err(Unfit::GoneBack(before.number).into());
         }
+        self.note_time(step.read_at);
+        if step.number > before.number && step.writer[..] != self.id {
+            self.step_by_others.send_replace(step.number);
+        }
         self.see(step);
         Ok(())
+    }
+
+    /// Takes note of what the database's clock shows at this moment.
+    pub(super) fn note_time(&self, shown: i64) {
+        let own = i64::try_from(Timestamp::of_system().as_micros()).unwrap_or(i64::MAX);
+        self.clock_offset.store(shown.saturating_sub(own), Ordering::Relaxed);
+    }
+
+    /// By how many microseconds the database's clock is ahead of the system's.
+    pub(super) fn clock_offset(&self) -> i64 {
+        self.clock_offset.load(Ordering::Relaxed)
     }
 
     /// Takes note of a step that is committed.
@@ -77,22 +110,44 @@ impl Shared {
         self.tell_event(step.last_event());
     }
 
-    /// Fails if this process is a server, and another one has taken the wallet over.
-    pub(super) fn expect_claim(&self, step: &Step) -> Result<(), Failure> {
-        let is_server = self.options.memory.is_some();
-        match &step.server {
-            Some(server) if is_server && server[..] == self.id => Ok(()),
-            _ if is_server => {
-                self.note_overtaken();
-                Err(Unfit::Overtaken.into())
-            }
-            _ => Ok(()),
-        }
+    /// Wants the row that says whether this process is among those that have the wallet open.
+    pub(super) fn want_presence(&self, wants: &mut Wants) {
+        wants.want_row(Processes::TABLE_ID, Processes::key_cells(&self.process()));
     }
 
-    /// Takes note that another process has taken the wallet over.
-    pub(super) fn note_overtaken(&self) {
-        self.is_overtaken.send_replace(true);
+    /// Takes note of what that row says.
+    pub(super) fn read_presence(&self, known: &Known) -> Result<(), Failure> {
+        let row = known.row(Processes::TABLE_ID, &Processes::key_cells(&self.process()));
+        self.note_presence(row.flatten().is_some())
+    }
+
+    /// Takes note of changes that are committed: they may say that this process has the wallet open.
+    pub(super) fn note_joining(&self, changes: &Changes) {
+        let joined = changes.rows.get(&Processes::TABLE_ID).is_some_and(|rows| {
+            rows.get(&Processes::key_cells(&self.process())).is_some_and(Option::is_some)
+        });
+        self.has_joined.fetch_or(joined, Ordering::Relaxed);
+    }
+
+    /// Takes note of whether this process is among those that have the wallet open. Fails if it was and is no more:
+    /// others took it for dead.
+    pub(super) fn note_presence(&self, is_there: bool) -> Result<(), Failure> {
+        let was_there = self.has_joined.fetch_or(is_there, Ordering::Relaxed);
+        if was_there && !is_there {
+            self.is_overtaken.send_replace(true);
+            return Err(Unfit::Overtaken.into());
+        }
+        Ok(())
+    }
+
+    /// Whether this process has been among those that have the wallet open.
+    pub(super) fn has_joined(&self) -> bool {
+        self.has_joined.load(Ordering::Relaxed)
+    }
+
+    /// Its id, as the rules know it.
+    pub(super) fn process(&self) -> ProcessId {
+        ProcessId::from_bytes(self.id)
     }
 
     /// Tells the number of the last event, which is never behind what was told.

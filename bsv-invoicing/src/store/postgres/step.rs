@@ -19,8 +19,6 @@ pub(super) struct Step {
     pub(super) audit_tail: AuditTail,
     /// The figures, as cells.
     pub(super) figures: Cells,
-    /// The process that has claimed to be the server.
-    pub(super) server: Option<Vec<u8>>,
     /// The time when this was read, in microseconds since 1970, by the database's clock.
     pub(super) read_at: i64,
 }
@@ -28,8 +26,7 @@ pub(super) struct Step {
 pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
     "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
     now!(),
-    ", (SELECT holder FROM claim WHERE kind = 1), \
-     last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
+    ", last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
      last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
      reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
 ));
@@ -53,7 +50,7 @@ pub(super) const READ_WRITER: StatementKey =
     StatementKey::Other("SELECT writer FROM step WHERE number = $1");
 
 /// Where the figures begin in what [`READ_LAST`] answers.
-const FIGURES: usize = 7;
+const FIGURES: usize = 6;
 
 impl Step {
     /// The step of a row of [`READ_LAST`].
@@ -69,7 +66,6 @@ impl Step {
                 at_micros: u64::try_from(row.try_get::<_, i64>(3)?).unwrap_or_default(),
                 hash: hash.try_into().map_err(|_| missing("a hash"))?,
             },
-            server: row.try_get(6)?,
             read_at: row.try_get(5)?,
             figures: cells_of_row(row, FIGURES, columns)?,
         })

@@ -4,12 +4,13 @@ use std::sync::LazyLock;
 
 use super::cells::{Cell, Cells, ColumnType, Columns, cells_of, read_cells, types_of};
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Damaged, Deliveries, DeliveriesByTime, EventLog,
-    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
-    Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds, Marked, Messages,
-    MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts, ReceivedFor,
-    Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
-    Unassigned, Users, WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries, DeliveriesByTime,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
+    Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
+    Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -96,6 +97,7 @@ sql_tables! {
     Webhooks in "webhook": id =>
         url, types, description, in_order, state, created_at, cursor, last_sent, holding, secret,
         former_secret, former_secret_until, last_success_at, failing_since, failures;
+    WebhookChanges in "webhook_changes": => count;
     Deliveries in "delivery": webhook, event => previous, state, next_attempt_at, tries, attempts;
     DeliveriesByTime in "delivery_by_time": webhook, is_over, at, event => ;
     Expiries in "expiry": at, invoice => ;
@@ -132,6 +134,8 @@ sql_tables! {
     LastRefunds in "last_refund": invoice => outgoing;
     Withdrawals in "withdrawal": number => recipient, reference, first_payment, payments, created_at;
     Reservations in "reservation": tx => coins;
+    Processes in "process": id => ;
+    Claims in "claim": task, subject => holder, number;
     FollowedTransactions in "followed": tx => until;
     Proofs in "proof": tx, sequence => height, hash, found_at, is_read, branch;
     MinedAt in "mined": height, tx => ;

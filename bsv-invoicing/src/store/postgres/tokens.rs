@@ -2,12 +2,17 @@
 
 use bsv_store::StoreError;
 
+use super::connection::Connection;
+use super::error::Failure;
 use super::known::Wants;
 use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
 use super::transaction::{begin, give_up};
 
 const READ: StatementKey = StatementKey::Other("SELECT id, body FROM token ORDER BY id");
+const READ_DIGEST: StatementKey = StatementKey::Other(
+    "SELECT coalesce(md5(string_agg(id || encode(body, 'hex'), ',' ORDER BY id)), '') FROM token",
+);
 const ADD: StatementKey = StatementKey::Other(
     "INSERT INTO token (id, body) SELECT * FROM unnest($1::text[], $2::bytea[]) \
      ON CONFLICT (id) DO NOTHING RETURNING id",
@@ -25,6 +30,15 @@ pub(super) fn read(shared: &Shared) -> Result<Vec<TokenRow>, StoreError> {
         let tokens = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
         tokens.collect()
     })
+}
+
+/// Takes note of whether the tokens have changed.
+pub(super) async fn note_changes(connection: &Connection, shared: &Shared) -> Result<(), Failure> {
+    connection.prepare(&[READ_DIGEST]).await?;
+    let rows = connection.run(READ_DIGEST, Vec::new()).await?;
+    let digest: String = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
+    shared.token_digest.send_if_modified(|last| std::mem::replace(last, digest.clone()) != digest);
+    Ok(())
 }
 
 /// Adds tokens, unless one of their ids is taken. Answers whether it did.
@@ -48,8 +62,10 @@ fn change(
     given: Vec<Parameter<'_>>,
 ) -> Result<bool, StoreError> {
     shared.with_connection(async move |connection| {
-        let (step, _) = begin(connection, &Wants::default()).await?;
-        shared.expect_claim(&step)?;
+        let mut wants = Wants::default();
+        shared.want_presence(&mut wants);
+        let (_, known) = begin(connection, &wants).await?;
+        shared.read_presence(&known)?;
         connection.prepare(&[statement]).await?;
         let is_done = connection.run(statement, given).await?.len() == count;
         match is_done {

@@ -1,27 +1,34 @@
-//! What a process does from time to time: it shows that it is alive, remembers the last step that it has seen, also
-//! where the database cannot lose it, and removes steps that nobody asks for any more.
+//! What a process does from time to time: it shows that it is alive and looks whether others are, remembers the last
+//! step that it has seen, also where the database cannot lose it, and removes steps that nobody asks for any more.
 
 use std::path::Path;
+use std::sync::Weak;
 use std::time::Duration;
 
+use bsv_store::GroupWriter;
 use serde::{Deserialize, Serialize};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::claim::{RENEW, leave};
 use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
+use super::execute;
+use super::presence::{Beats, beat};
 use super::schema::Incarnation;
 use super::shared::{Seen, Shared};
 use super::statements::{Parameter, StatementKey, now};
+use super::tokens::note_changes;
+use super::writer::SqlBatches;
+use crate::ledger::Leave;
+use crate::model::process::ProcessId;
 
 const TICK: Duration = Duration::from_secs(1);
-/// How long the work of a tick may take: a claim lasts longer.
+/// How long the work of a tick may take.
 const TICK_PATIENCE: Duration = Duration::from_secs(2);
 /// For so many ticks steps may wait to be removed.
 const SWEEP_TICKS: u64 = 10;
 
 const REMEMBER: StatementKey = StatementKey::Other(concat!(
-    "INSERT INTO process (id, name, version, seen_at, remembered, remembering) VALUES ($1, $2, $3, ",
+    "INSERT INTO memory (id, name, version, seen_at, remembered, remembering) VALUES ($1, $2, $3, ",
     now!(),
     ", $4, $5) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, version = EXCLUDED.version, \
      seen_at = EXCLUDED.seen_at, remembered = EXCLUDED.remembered, remembering = EXCLUDED.remembering"
@@ -31,7 +38,7 @@ const SWEEP: StatementKey = StatementKey::Other(concat!(
     "DELETE FROM step WHERE number IN (SELECT number FROM step ORDER BY number LIMIT 20000) AND made_at < ",
     now!(),
     " - 86400000000 AND number < (SELECT number FROM step ORDER BY number DESC LIMIT 1) \
-     AND NOT EXISTS (SELECT 1 FROM process WHERE step.number IN (remembered, remembering))"
+     AND NOT EXISTS (SELECT 1 FROM memory WHERE step.number IN (remembered, remembering))"
 ));
 
 /// What a server keeps on its own disk, in hexadecimal digits.
@@ -115,29 +122,63 @@ fn keep(path: &Path, shared: &Shared, seen: Seen, kept: &mut Option<Seen>) -> Re
 }
 
 /// Does what a server does every second, until it is dropped. A process without a memory is no server.
-pub(super) async fn keep_up(shared: &Shared, kept: &mut Option<Seen>) {
+pub(super) async fn keep_up(
+    shared: &Shared,
+    writer: &Weak<GroupWriter<SqlBatches>>,
+    kept: &mut Option<Seen>,
+) {
     let Some(path) = &shared.options.memory else { return std::future::pending().await };
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut connection = None;
+    let (mut connection, mut beats) = (None, Beats::default());
     for tick in 0_u64.. {
         ticks.tick().await;
-        let work = work(path, shared, &mut connection, kept, tick);
+        let work = async {
+            let open = reopen(shared, &mut connection).await?;
+            let dead = beat(open, shared, &mut beats).await?;
+            note_changes(open, shared).await?;
+            if let Err(failure) = remember(path, shared, open, kept).await {
+                keep_alone(path, shared, kept, failure);
+            }
+            if tick.is_multiple_of(SWEEP_TICKS) {
+                sweep(open).await?;
+            }
+            Ok(dead)
+        };
         let worked = timeout(TICK_PATIENCE, work).await;
-        if let Err(failure) = worked.unwrap_or_else(|_| Err(Failure::slow())) {
-            connection = None;
-            keep_alone(path, shared, kept, failure);
+        match worked.unwrap_or_else(|_| Err(Failure::slow())) {
+            Ok(dead) => remove(writer, dead).await,
+            Err(failure) => {
+                connection = None;
+                beats.forget();
+                keep_alone(path, shared, kept, failure);
+            }
         }
     }
 }
 
-/// Ends the work of a process that stops: what it has seen is kept, and the next one need not wait for its end.
+/// Removes processes that count as dead: what they did is free for others.
+async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
+    for process in dead {
+        let Some(writer) = writer.upgrade() else { return };
+        match execute(&writer, Leave { process: Some(process) }).await {
+            Ok(true) => tracing::warn!(
+                "another server is silent: what it did is taken over (process {})",
+                hex::encode(process.to_bytes())
+            ),
+            // Somebody else was faster.
+            Ok(false) => {}
+            Err(error) => tracing::debug!("a silent server cannot be removed: {error}"),
+        }
+    }
+}
+
+/// Ends the work of a process that stops: what it has seen is kept.
 pub(super) async fn stop(shared: &Shared, kept: &mut Option<Seen>) {
     let Some(path) = &shared.options.memory else { return };
     let stopping = async {
         let connection = shared.connect().await?;
-        remember(path, shared, &connection, kept).await?;
-        leave(&connection, &shared.id).await
+        remember(path, shared, &connection, kept).await
     };
     let stopped = timeout(PATIENCE, stopping).await;
     if let Err(failure) = stopped.unwrap_or_else(|_| Err(Failure::slow())) {
@@ -156,24 +197,17 @@ fn keep_alone(path: &Path, shared: &Shared, kept: &mut Option<Seen>, failure: Fa
     }
 }
 
-async fn work(
-    path: &Path,
+async fn reopen<'c>(
     shared: &Shared,
-    connection: &mut Option<Connection>,
-    kept: &mut Option<Seen>,
-    tick: u64,
-) -> Result<(), Failure> {
+    connection: &'c mut Option<Connection>,
+) -> Result<&'c Connection, Failure> {
     if connection.as_ref().is_none_or(Connection::is_closed) {
         *connection = Some(shared.connect().await?);
     }
-    let open = connection.as_ref().expect("it was just opened");
-    open.prepare(&[RENEW, SWEEP]).await?;
-    if open.run(RENEW, vec![Box::new(&shared.id[..])]).await?.is_empty() {
-        shared.note_overtaken();
-    }
-    remember(path, shared, open, kept).await?;
-    if tick.is_multiple_of(SWEEP_TICKS) {
-        open.run(SWEEP, Vec::new()).await?;
-    }
-    Ok(())
+    Ok(connection.as_ref().expect("it was just opened"))
+}
+
+async fn sweep(connection: &Connection) -> Result<(), Failure> {
+    connection.prepare(&[SWEEP]).await?;
+    connection.run(SWEEP, Vec::new()).await.map(drop).map_err(Failure::from)
 }

@@ -21,6 +21,7 @@ use super::transaction::{begin, commit, find_step, give_up, read_more};
 use crate::ledger::Books;
 use crate::ledger::rows::{AllFigures, Rules};
 use crate::model::event::EventKind;
+use crate::model::process::ProcessId;
 use crate::store::WalletStoreError;
 
 /// Runs batches in the database.
@@ -65,7 +66,8 @@ const GUESSES: usize = 8;
 
 impl SqlBatches {
     pub(super) fn new(shared: Arc<Shared>, runtime: Runtime, connection: Connection) -> Self {
-        Self { shared, runtime, connection: Some(connection), tried: 0, guess: Known::default() }
+        let (connection, guess) = (Some(connection), Known::default());
+        Self { shared, runtime, connection, tried: 0, guess }
     }
 
     /// The connection, opened anew if that is necessary.
@@ -79,9 +81,11 @@ impl SqlBatches {
     fn try_write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, Stopped> {
         self.connect()?;
         let (step, known) = self.begin(batch)?;
+        let process = self.shared.process();
         let (runtime, connection) = (&self.runtime, self.connection.as_ref());
         let connection = connection.expect("it is open");
-        let Some((told, changes)) = run(batch, runtime, connection, &step, known)? else {
+        let Some((told, changes)) = run(batch, runtime, connection, (process, &step), known)?
+        else {
             runtime.block_on(give_up(connection))?;
             return Ok(None);
         };
@@ -94,6 +98,7 @@ impl SqlBatches {
         match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
             Ok(()) => {
                 self.shared.see(&next);
+                self.shared.note_joining(&changes);
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
@@ -107,20 +112,21 @@ impl SqlBatches {
     fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
         let connection = self.connection.as_ref().expect("it is open");
         let mut open: Vec<usize> = (0..batch.len()).collect();
-        let mut wants = rehearse(batch, &mut open, &self.guess);
+        let mut wants = rehearse(batch, &mut open, self.shared.process(), &self.guess);
         for table in EACH_TIME {
             wants.want_row(table, one());
         }
+        self.shared.want_presence(&mut wants);
         let before = self.shared.seen();
         let (step, mut known) = self.runtime.block_on(begin(connection, &wants))?;
         self.shared.note(&step, &before)?;
-        self.shared.expect_claim(&step)?;
+        self.shared.read_presence(&known)?;
         self.guess = Known::default();
         for table in EACH_TIME {
             self.guess.add_row(table, one(), known.row(table, &one()).flatten());
         }
         for _ in 0..GUESSES {
-            let wants = rehearse(batch, &mut open, &known);
+            let wants = rehearse(batch, &mut open, self.shared.process(), &known);
             if wants.is_empty() {
                 break;
             }
@@ -213,12 +219,17 @@ impl From<Failure> for Stopped {
 }
 
 /// Runs commands on what is known, for what they read. Those that have read nothing else run no more.
-fn rehearse(batch: &mut Batch<SqlBatches>, open: &mut Vec<usize>, known: &Known) -> Wants {
+fn rehearse(
+    batch: &mut Batch<SqlBatches>,
+    open: &mut Vec<usize>,
+    process: ProcessId,
+    known: &Known,
+) -> Wants {
     let mut wants = Wants::default();
     open.retain(|command| {
         let guess = Guess::new(known);
         let rehearsed = catch_unwind(AssertUnwindSafe(|| {
-            if let Ok(mut books) = Books::open(SqlRows::to_read(&guess)) {
+            if let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) {
                 batch.rehearse(*command, &mut books);
             }
         }));
@@ -234,7 +245,7 @@ fn run(
     batch: &mut Batch<SqlBatches>,
     runtime: &Runtime,
     connection: &Connection,
-    step: &Step,
+    (process, step): (ProcessId, &Step),
     known: Known,
 ) -> Result<Option<(Told, Changes)>, Failure> {
     let failed = RefCell::new(None);
@@ -252,7 +263,7 @@ fn run(
             now_micros: u64::try_from(step.read_at).unwrap_or_default(),
             ..Changes::default()
         };
-        let books = Books::open(SqlRows::new(&reading, changes));
+        let books = Books::open_for(process, SqlRows::new(&reading, changes));
         let mut books = books.map_err(|error| failure(store_error(error)))?;
         match batch.run(&mut books).map_err(failure)? {
             BatchRun::Again => {}
@@ -274,7 +285,6 @@ fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
         writer,
         audit_tail: changes.audit_tail,
         figures: figures.cloned().flatten().unwrap_or_else(|| step.figures.clone()),
-        server: step.server.clone(),
         read_at: step.read_at,
     }
 }

@@ -9,13 +9,13 @@ use bsv_store::{
 use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Deliveries, DeliveriesByTime, Engine,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Deliveries, DeliveriesByTime,
+    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes,
+    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
+    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -96,6 +96,7 @@ tables! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
@@ -130,6 +131,8 @@ tables! {
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,
     reservations: Reservations,
+    processes: Processes,
+    claims: Claims,
     followed: FollowedTransactions,
     proofs: Proofs,
     mined_at: MinedAt,

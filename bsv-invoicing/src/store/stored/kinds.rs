@@ -7,13 +7,13 @@ use super::{Stored, StoredKind, events, webhooks};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Damaged, Deliveries, DeliveriesByTime,
-    EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
-    Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
-    ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries,
+    DeliveriesByTime, EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner,
+    Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom,
+    Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -21,6 +21,7 @@ use crate::model::holdings::Holdings;
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord, PeerChannel};
+use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -127,6 +128,12 @@ stored_kind! {
     Webhooks in "webhooks": u64 => webhooks::WebhookStored;
     key key: key.to_number(), Ok(WebhookId::from_number(key));
     row row: webhooks::stored(row), |_key, row| webhooks::read(row);
+}
+
+stored_kind! {
+    WebhookChanges in "webhook changes": () => u64;
+    key _key: (), { let () = _key; Ok(()) };
+    row row: *row, |_key, row| Ok(row);
 }
 
 stored_kind! {
@@ -452,6 +459,22 @@ stored_kind! {
     key key: *key, Ok(key);
     row row: row.iter().map(|key| (key.maker, key.vout)).collect(), |_key, row| {
         Ok(row.into_iter().map(|(maker, vout)| ReceiptKey { maker, vout }).collect())
+    };
+}
+
+stored_kind! {
+    Processes in "processes": [u8; 16] => ();
+    key key: key.to_bytes(), Ok(ProcessId::from_bytes(key));
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Claims in "claims": (u8, [u8; 32]) => ([u8; 16], u64);
+    key key: key.to_parts(), Task::from_parts(key.0, key.1).ok_or_else(|| {
+        Damaged("a claim of an unknown task".to_owned())
+    });
+    row row: (row.holder.to_bytes(), row.number), |_key, row| {
+        Ok(Claimed { holder: ProcessId::from_bytes(row.0), number: row.1 })
     };
 }
 

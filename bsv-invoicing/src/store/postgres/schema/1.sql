@@ -39,9 +39,9 @@ CREATE TABLE step (
   coins bigint NOT NULL
 );
 
--- The servers that have used the wallet, one for each data directory. The file there names the step `remembered`, or
--- `remembering` if it was written since.
-CREATE TABLE process (
+-- What servers remember, one row for each data directory. The file there names the step `remembered`, or `remembering` if
+-- it was written since.
+CREATE TABLE memory (
   id bytea PRIMARY KEY,
   name text NOT NULL,
   version text NOT NULL,
@@ -50,14 +50,16 @@ CREATE TABLE process (
   remembering bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- What one process alone does. It is that process's for as long as that is alive, and the next one's after that.
+-- The processes that have the wallet open. Each raises its `beat` as long as it is alive.
+CREATE TABLE process (id bytea PRIMARY KEY, beat bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+
+-- What a process alone does at the moment.
 CREATE TABLE claim (
-  kind bigint,
-  key bytea,
-  token bigint NOT NULL,
+  task bigint,
+  subject bytea,
   holder bytea NOT NULL,
-  alive_until bigint NOT NULL,
-  PRIMARY KEY (kind, key)
+  number bigint NOT NULL,
+  PRIMARY KEY (task, subject)
 ) WITH (fillfactor = 50);
 
 -- Access tokens of the servers, in a form of their own.
@@ -134,6 +136,8 @@ CREATE TABLE webhook (
   failing_since bigint,
   failures bigint NOT NULL
 ) WITH (fillfactor = 50);
+
+CREATE TABLE webhook_changes (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
 
 CREATE TABLE delivery (
   webhook bigint,
