@@ -221,11 +221,12 @@ fn random_id() -> Result<[u8; 16], Failure> {
 
 impl WalletStore for PostgresWalletStore {
     async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        let weight = command.weight();
         let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) => refused(error),
         };
-        self.writer.run(run).await?.map_err(WalletStoreError::Refused)
+        self.writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
     }
 
     /// Each time all that the query has asked for until then is read anew, as of one moment.
