@@ -155,11 +155,12 @@ async fn execute<C: Command>(
     writer: &GroupWriter<SqlBatches>,
     command: C,
 ) -> Result<C::Answer, WalletStoreError> {
+    let weight = command.weight();
     let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
         Ok(answer) => Ok(Ok(answer)),
         Err(error) => refused(error),
     };
-    writer.run(run).await?.map_err(WalletStoreError::Refused)
+    writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
 }
 
 /// Changes nothing.
