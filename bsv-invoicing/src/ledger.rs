@@ -141,7 +141,10 @@ pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;
 pub use self::unassigned::GetUnassigned;
 pub use self::unfollow::Unfollow;
-pub use self::watch::{GetWatchBacklog, GetWatched, IsWatched, Watch, WatchBacklogged};
+pub use self::watch::{
+    ForgetNewlyWatched, GetNewlyWatched, GetWatchBacklog, GetWatched, IsWatched, Watch,
+    WatchBacklogged,
+};
 pub use self::withdraw::{
     EstimateWithdrawal, RecordWithdrawal, ReserveWithdrawal, ReservedWithdrawal,
 };

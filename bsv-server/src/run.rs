@@ -77,8 +77,8 @@ pub enum StartError {
         "a socket that listens on {0} was handed over, but no listener in the settings has that address"
     )]
     UnwantedSocket(SocketAddr),
-    /// Another server has taken over the wallet in the database.
-    #[error("another server has taken over the wallet in the database, as this one was silent")]
+    /// Other servers of the wallet in the database took this one for dead.
+    #[error("other servers have taken over the work of this one, as it was silent for too long")]
     Overtaken,
     /// The operating system refuses something that the server needs.
     #[error("cannot start: {0}")]
@@ -177,8 +177,8 @@ pub struct Launch {
 /// How long to wait for a server that hands over its sockets and stops.
 const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens the data directory, listens, and serves until `shutdown` completes, or until another server
-/// has taken over the wallet in the database. Then it finishes the requests in flight: those of
+/// Opens the data directory, listens, and serves until `shutdown` completes, or until other
+/// servers of its wallet take this one for dead. Then it finishes the requests in flight: those of
 /// payers, of the wallet and of the command line first, while the miner identity listener still
 /// serves.
 ///
@@ -245,7 +245,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     if is_overtaken { Err(StartError::Overtaken) } else { Ok(()) }
 }
 
-/// Completes when another server has taken over the wallet.
+/// Completes when other servers of the wallet take this one for dead.
 async fn overtaken(instance: &Instance) {
     match &instance.wallet {
         Some(api) => api.wallet().store().overtaken().await,

@@ -75,7 +75,7 @@ impl AnyWalletStore {
         }
     }
 
-    /// Completes when another server has taken the wallet over.
+    /// Completes when other servers of the wallet take this one for dead.
     pub(crate) async fn overtaken(&self) {
         match self {
             Self::Redb(_) => std::future::pending().await,

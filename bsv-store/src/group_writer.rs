@@ -41,6 +41,9 @@ pub struct GroupWriter<T: Batches> {
 
 /// How many commands may wait. Further callers wait for a place.
 const QUEUE_LEN: usize = 1024;
+/// How many bytes the commands of a batch may add to the store together, about. A single command may add more. Without
+/// a limit, many large commands would hold up the small ones, and take much memory.
+const MOST_WEIGHT: usize = 4 << 20;
 /// How long the thread watches for another command before it sleeps: about as long as a commit.
 const ATTENTION: Duration = Duration::from_micros(500);
 /// How long commands are refused after a second failure in a row. Each further failure doubles it.
@@ -62,9 +65,11 @@ impl<T: Batches> GroupWriter<T> {
     }
 
     /// Runs `command`, and answers once its outcome is durable. The command may run several times;
-    /// all but the last run are undone. The command also runs if its caller stops waiting.
+    /// all but the last run are undone. The command also runs if its caller stops waiting. `weight`
+    /// says about how many bytes it adds to the store, if these are many.
     pub async fn run<V, R>(
         &self,
+        weight: usize,
         command: impl FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
     ) -> Result<Result<V, R>, StoreError>
     where
@@ -72,7 +77,7 @@ impl<T: Batches> GroupWriter<T> {
         R: Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let command = Command { command, outcome: None, caller };
+        let command = Command { weight, command, outcome: None, caller };
         let queue = self.queue.as_ref().expect("the queue exists until the drop");
         queue
             .send(Box::new(command))
@@ -101,6 +106,9 @@ impl<T: Batches> fmt::Debug for GroupWriter<T> {
 
 /// A command of any result type.
 trait Queued<T: Batches>: Send {
+    /// About how many bytes the command adds to the store.
+    fn weight(&self) -> usize;
+
     /// Runs the command, unless it has already failed alone.
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran;
 
@@ -124,6 +132,7 @@ enum Ran {
 }
 
 struct Command<F, V, R> {
+    weight: usize,
     command: F,
     /// The outcome of the last run, unless the store failed.
     outcome: Option<Result<Result<V, R>, StoreError>>,
@@ -137,6 +146,10 @@ where
     V: Send,
     R: Send,
 {
+    fn weight(&self) -> usize {
+        self.weight
+    }
+
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran {
         if let Some(Err(_)) = self.outcome {
             return Ran::WroteNothing;
@@ -235,8 +248,10 @@ fn write_batches<T: Batches>(
     mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
 ) {
     let mut failures = Failures::default();
-    let mut batch = Batch(Vec::with_capacity(QUEUE_LEN));
-    while commands.blocking_recv_many(&mut batch.0, QUEUE_LEN) > 0 {
+    let mut waiting = Vec::with_capacity(QUEUE_LEN);
+    while !waiting.is_empty() || commands.blocking_recv_many(&mut waiting, QUEUE_LEN) > 0 {
+        let together = count_together(waiting.iter().map(|command| command.weight()));
+        let mut batch = Batch(waiting.drain(..together).collect());
         let committed = match failures.refusal() {
             Some(error) => Err(error),
             None => {
@@ -254,6 +269,16 @@ fn write_batches<T: Batches>(
             look_out(&commands);
         }
     }
+}
+
+/// How many of the commands with these weights, from the first on, share a batch.
+fn count_together(weights: impl Iterator<Item = usize>) -> usize {
+    let mut sum = 0_usize;
+    let fitting = weights.take_while(|weight| {
+        sum = sum.saturating_add(*weight);
+        sum <= MOST_WEIGHT
+    });
+    fitting.count().max(1)
 }
 
 /// Watches for another command without sleeping. A single caller waits for every switch of threads,

@@ -9,10 +9,10 @@ use crate::ledger::rows::{
     Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
     Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
-    Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
-    ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf, Rules, Spendable,
-    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Withdrawals,
+    Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
+    RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf,
+    Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog,
+    Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -120,6 +120,7 @@ copied!(
     Accounts,
     Rules,
     Watched,
+    NewlyWatched,
     WatchBacklog,
     Rescan,
     Transactions,

@@ -107,6 +107,10 @@ impl Command for Offer {
         }
         Ok(Offered::Now(payment(&(number, record))))
     }
+
+    fn weight(&self) -> usize {
+        self.transaction.bytes.len() + self.ancestors.len()
+    }
 }
 
 impl Offer {

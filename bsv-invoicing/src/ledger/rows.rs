@@ -211,6 +211,9 @@ kinds! {
     Rules: () => PaymentRules;
     /// Hash of a public key whose P2PKH script is watched to the path of the key.
     Watched: [u8; 20] => KeyPath;
+    /// The hashes that were added to those most recently, if several processes share the store. The
+    /// last one stays.
+    NewlyWatched: u64 => [u8; 20];
     /// Keys that will be watched, and whose hashes are not stored yet: the first key to the index
     /// after the last one.
     WatchBacklog: KeyPath => u32;

@@ -51,8 +51,8 @@ use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreEr
 /// The wallet's store in a PostgreSQL database.
 ///
 /// Changes that wait at the same time share a commit. Readers wait for nobody. The store has threads of its own, and needs
-/// no runtime. A [`Wallet`](crate::Wallet) needs its store for itself: open it
-/// [for a server](PostgresOptions::for_server), which one process at a time can.
+/// no runtime. Several processes may have the same database open. Open a [`Wallet`](crate::Wallet)'s store
+/// [for a server](PostgresOptions::for_server): then the others notice when this process dies.
 pub struct PostgresWalletStore {
     writer: Arc<GroupWriter<SqlBatches>>,
     reader: Reader,
@@ -104,7 +104,7 @@ impl PostgresWalletStore {
         Ok(retired.map_err(|_| StoreError::Panicked)??)
     }
 
-    /// Completes when other servers have taken over what this process did: it can change nothing any more.
+    /// Completes when other processes take this one for dead: it can change nothing any more.
     pub async fn overtaken(&self) {
         let mut is_overtaken = self.shared.is_overtaken.subscribe();
         // The sender lives as long as this.
@@ -155,11 +155,12 @@ async fn execute<C: Command>(
     writer: &GroupWriter<SqlBatches>,
     command: C,
 ) -> Result<C::Answer, WalletStoreError> {
+    let weight = command.weight();
     let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
         Ok(answer) => Ok(Ok(answer)),
         Err(error) => refused(error),
     };
-    writer.run(run).await?.map_err(WalletStoreError::Refused)
+    writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
 }
 
 /// Changes nothing.

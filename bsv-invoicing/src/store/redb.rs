@@ -101,11 +101,12 @@ impl RedbWalletStore {
 
 impl WalletStore for RedbWalletStore {
     async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        let weight = command.weight();
         let run = move |books: &mut Books<RowsToWrite<'_>>| match command.run(books) {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) => refused(error),
         };
-        self.writer.run(run).await?.map_err(WalletStoreError::Refused)
+        self.writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
     }
 
     async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {

@@ -7,6 +7,8 @@ use bsv_network::FeedAddress;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::error::Error;
+use crate::ledger::queries::GetWebhookChanges;
 use crate::model::process::Task;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -19,6 +21,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// The longest pause between attempts after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// How often the process that follows the chain looks at what others have changed, at most.
+const NOTICING_PERIOD: Duration = Duration::from_millis(100);
 /// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
 
@@ -42,7 +46,12 @@ impl<S: WalletStore> Wallet<S> {
             shutdown.await;
             drop(stop);
         };
-        tokio::join!(shutdown, self.lead(&stopped));
+        tokio::join!(
+            shutdown,
+            self.lead(&stopped),
+            // Each process watches for payments to the scripts that it has shown.
+            until(stopped(), self.keep_watching_mempool()),
+        );
     }
 
     /// Does what one process does for all that have the wallet open, as soon as no other process
@@ -60,9 +69,8 @@ impl<S: WalletStore> Wallet<S> {
         tokio::join!(
             until(stopped(), self.keep_swept()),
             self.keep_following(stopped()),
-            until(stopped(), self.keep_watching_mempool()),
             self.webhook_sender().run(stopped()),
-            until(stopped(), self.keep_noticing_webhook_changes()),
+            until(stopped(), self.keep_noticing_others()),
         );
         self.let_go(held);
     }
@@ -70,13 +78,36 @@ impl<S: WalletStore> Wallet<S> {
     /// Waits until no other process follows the chain.
     async fn claim_following(&self) -> Held {
         loop {
-            match self.claim(Task::Following).await {
+            match self.claim_if_free(Task::Following).await {
                 Ok(Some(held)) => return held,
                 Ok(None) => {}
                 Err(error) => tracing::debug!("it is not known who follows the chain: {error}"),
             }
             sleep(PERIOD).await;
         }
+    }
+
+    /// Takes note of what other processes change: the webhooks, and the scripts to watch.
+    async fn keep_noticing_others(&self) {
+        let Some(mut steps) = self.store.changes_by_others() else { return };
+        let mut webhook_changes = None;
+        loop {
+            if let Err(error) = self.notice_others(&mut webhook_changes).await {
+                tracing::debug!("what other servers change is not known: {error}");
+            }
+            sleep(NOTICING_PERIOD).await;
+            if steps.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn notice_others(&self, webhook_changes: &mut Option<u64>) -> Result<(), Error> {
+        let count = self.store.get(GetWebhookChanges()).await?;
+        if webhook_changes.replace(count) != Some(count) {
+            self.tell_webhooks_changed();
+        }
+        self.load_new_scripts().await
     }
 
     /// Takes note of the node's tip and fee rate while another process follows the chain.

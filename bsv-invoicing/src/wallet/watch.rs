@@ -21,7 +21,9 @@ pub(crate) use self::mempool::Watched;
 
 use crate::error::Error;
 use crate::ledger::queries::GetTxids;
-use crate::ledger::{GetKnown, GetWatched, Known, Notice, Noticed, ShownPlace};
+use crate::ledger::{
+    ForgetNewlyWatched, GetKnown, GetNewlyWatched, GetWatched, Known, Notice, Noticed, ShownPlace,
+};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 use crate::store::WalletStore;
@@ -43,6 +45,21 @@ impl<S: WalletStore> Wallet<S> {
             let number = *number;
             self.watching.filter.add(txids.iter().map(|(_, txid)| txid.as_bytes().as_slice()));
             last.fetch_max(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note of scripts that other processes watch since a moment ago. The process that follows the
+    /// chain calls this.
+    pub(crate) async fn load_new_scripts(&self) -> Result<(), Error> {
+        let last = &self.watching.last_script;
+        loop {
+            let hashes =
+                self.store.get(GetNewlyWatched(last.load(Ordering::Relaxed), PAGE)).await?;
+            let Some((number, _)) = hashes.last() else { return Ok(()) };
+            let until = *number;
+            self.watching.filter.add(hashes.iter().map(|(_, hash)| hash.as_slice()));
+            last.fetch_max(until, Ordering::Relaxed);
+            self.store.execute(ForgetNewlyWatched { until }).await?;
         }
     }
 

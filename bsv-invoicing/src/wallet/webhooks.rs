@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use bsv_tx::KeyError;
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 use crate::error::Error;
-use crate::ledger::queries::GetWebhookChanges;
 use crate::ledger::webhooks::{
     ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetLags, GetWebhook, GetWebhooks,
     Lag, ListedDelivery, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
@@ -28,8 +26,6 @@ use crate::webhooks::{AttemptCounts, Secrets, WalletClock, WebhookSecret, Webhoo
 const MAX_TYPES_LEN: usize = 2048;
 /// How many events are looked at in one step of a replay.
 const REPLAYED_AT_ONCE: usize = 1000;
-/// How often it is looked whether webhooks were changed through other processes.
-const NOTICING_PERIOD: Duration = Duration::from_millis(100);
 
 impl<S: WalletStore> Wallet<S> {
     /// The sender of this wallet's events. It sends while it runs.
@@ -197,24 +193,7 @@ impl<S: WalletStore> Wallet<S> {
         self.webhook_changes.subscribe()
     }
 
-    /// Takes note of changes of the webhooks through other processes.
-    pub(super) async fn keep_noticing_webhook_changes(&self) {
-        let Some(mut steps) = self.store.changes_by_others() else { return };
-        let mut last = None;
-        while steps.changed().await.is_ok() {
-            match self.store.get(GetWebhookChanges()).await {
-                Ok(count) => {
-                    if last.replace(count) != Some(count) {
-                        self.tell_webhooks_changed();
-                    }
-                }
-                Err(error) => tracing::debug!("changes of webhooks are not known: {error}"),
-            }
-            sleep(NOTICING_PERIOD).await;
-        }
-    }
-
-    fn tell_webhooks_changed(&self) {
+    pub(super) fn tell_webhooks_changed(&self) {
         self.webhook_changes.send_modify(|count| *count += 1);
     }
 

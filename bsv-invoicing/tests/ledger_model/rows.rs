@@ -7,10 +7,11 @@ use bsv_invoicing::ledger::rows::{
     Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Damaged, Deliveries,
     DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
-    InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, Order, Outgoing,
-    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor,
-    Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
+    Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
+    ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -101,6 +102,7 @@ memory_rows! {
     accounts: Accounts,
     rules: Rules,
     watched: Watched,
+    newly_watched: NewlyWatched,
     watch_backlog: WatchBacklog,
     rescan: Rescan,
     transactions: Transactions,

@@ -16,8 +16,8 @@ pub(crate) struct Dump;
 
 macro_rules! dump {
     ($($kind:ident),* $(,)?) => {
-        // All kinds but the figures, processes and claims: the process of a file has an id of its own.
-        const _: () = assert!([$(stringify!($kind)),*].len() + 3 == KINDS);
+        // All kinds but the figures, and what differs because only one process has a file.
+        const _: () = assert!([$(stringify!($kind)),*].len() + 4 == KINDS);
 
         impl Query for Dump {
             type Answer = Vec<String>;

@@ -90,8 +90,7 @@ impl PostgresOptions {
     }
 
     /// The same for a server, which remembers in a file of this path who it is and the last step of the wallet that it
-    /// has seen. It notices if the database has lost that step. One server at a time uses a wallet; another one can
-    /// when that has stopped, or has been silent for 5 seconds.
+    /// has seen. It notices if the database has lost that step, and shows other servers that it is alive.
     #[must_use]
     pub fn for_server(self, memory: impl Into<PathBuf>) -> Self {
         Self { memory: Some(memory.into()), ..self }

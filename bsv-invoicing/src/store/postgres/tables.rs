@@ -7,10 +7,10 @@ use crate::ledger::rows::{
     Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries, DeliveriesByTime,
     EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
-    Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions,
-    Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
-    Webhooks, Withdrawals,
+    Marked, Messages, MinedAt, NewlyWatched, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
+    RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable,
+    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -109,6 +109,7 @@ sql_tables! {
     Accounts in "account": number => last_invoice_before, last_user_before;
     Rules in "rules": => underpaid_tolerance, accepts_late, zero_conf_limit;
     Watched in "watched": hash => account, chain, index;
+    NewlyWatched in "newly_watched": number => hash;
     WatchBacklog in "watch_backlog": account, chain, index => until;
     Rescan in "rescan": => is_height, start;
     Transactions in "tx": number =>

@@ -12,10 +12,10 @@ use crate::ledger::rows::{
     Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Deliveries, DeliveriesByTime,
     Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Processes,
-    Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations,
-    RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
+    Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan,
+    Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -109,6 +109,7 @@ tables! {
     accounts: Accounts,
     rules: Rules,
     watched: Watched,
+    newly_watched: NewlyWatched,
     watch_backlog: WatchBacklog,
     rescan: Rescan,
     transactions: Transactions,

@@ -10,10 +10,10 @@ use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries,
     DeliveriesByTime, EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
-    InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner,
-    Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, RescanFrom,
-    Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
+    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    Rescan, RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -460,6 +460,12 @@ stored_kind! {
     row row: row.iter().map(|key| (key.maker, key.vout)).collect(), |_key, row| {
         Ok(row.into_iter().map(|(maker, vout)| ReceiptKey { maker, vout }).collect())
     };
+}
+
+stored_kind! {
+    NewlyWatched in "newly watched": u64 => [u8; 20];
+    key key: *key, Ok(key);
+    row row: *row, |_key, row| Ok(row);
 }
 
 stored_kind! {

@@ -28,6 +28,7 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(store.copy());
     is_send(copy_wallet(store, database));
     is_send(database.probe());
+    is_send(database.be_alone());
     is_send(database.retire());
     is_send(database.overtaken());
     is_send(holds_no_wallet(database));

@@ -5,5 +5,5 @@ use bsv_store::{Batches, GroupWriter, StoreError};
 use super::is_send;
 
 pub(super) fn writer<T: Batches>(writer: &Arc<GroupWriter<T>>) {
-    is_send(writer.run(|_| Ok::<Result<(), ()>, StoreError>(Ok(()))));
+    is_send(writer.run(0, |_| Ok::<Result<(), ()>, StoreError>(Ok(()))));
 }

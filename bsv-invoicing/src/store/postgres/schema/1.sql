@@ -204,6 +204,8 @@ CREATE TABLE watched (
   index bigint NOT NULL
 );
 
+CREATE TABLE newly_watched (number bigint PRIMARY KEY, hash bytea NOT NULL);
+
 CREATE TABLE watch_backlog (
   account bigint,
   chain bigint,
