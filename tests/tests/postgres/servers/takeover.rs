@@ -246,3 +246,18 @@ fn a_server_that_stops_hands_over_at_once() {
     pair.tills[0].start();
     pair.check_books();
 }
+
+/// A script that was shown by a server which is gone is watched by the one that reads the blocks.
+#[test]
+fn a_mined_payment_to_a_script_that_a_killed_server_had_shown_is_seen() {
+    let pair = Pair::start("shown_by_killed", 1);
+    let (id, bills) = pair.bills(1);
+    pair.tills[1].kill();
+    let transaction = pair.purse.transaction_for(&bills[1]);
+    send(&pair.node, &transaction);
+    pair.node.mine(1);
+    let survivor = &pair.tills[0];
+    wait_until("the payment is seen", || survivor.state(&id) == "paid");
+    pair.restore(ROLES[0]);
+    pair.check_books();
+}
