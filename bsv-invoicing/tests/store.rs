@@ -360,10 +360,12 @@ async fn a_paid_invoice_stays() {
 #[tokio::test]
 async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
     const LAST: u64 = (1 << 31) - 1;
+    const LAST_CHANGE: usize = 6;
     let (_place, store) = changed(|transaction| {
         let mut figures = transaction.open_table(FIGURES).unwrap();
         let mut row = figures.get(()).unwrap().unwrap().value();
         row[..2].fill(LAST - 1);
+        row[LAST_CHANGE] = LAST;
         figures.insert((), row).unwrap();
     })
     .await;
@@ -379,6 +381,12 @@ async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
         last.iter().map(|event| (event.kind, event.subject)).collect::<Vec<_>>(),
         [(EventKind::UserCreated, LAST)]
     );
+    assert_refused!(store_conformance::reserve_with_change(&store).await, Refusal::Full(LAST));
+    // A new account begins with new keys.
+    store.begin_account(1).await.unwrap();
+    assert_eq!(create(&store, new_invoice()).await.unwrap().number, LAST + 1);
+    let user = store.create_user(UserDraft::default(), now(), None).await.unwrap();
+    assert_eq!(user.0, LAST + 1);
 }
 
 #[tokio::test]

@@ -213,6 +213,13 @@ mod tests {
     }
 
     #[test]
+    fn anyone_can_pay_is_asked_for_once_or_twice() {
+        let once = SighashType::SINGLE.anyone_can_pay();
+        assert_eq!(once.to_byte(), 0xc3);
+        assert_eq!(once.anyone_can_pay(), once);
+    }
+
+    #[test]
     fn an_input_beyond_the_last_is_an_error() {
         let transaction = transaction(2);
         let cache = SighashCache::new(&transaction);

@@ -1,8 +1,8 @@
 //! Helpers of scenarios for offering, paying, cancelling and proving.
 
 use bsv_invoicing::ledger::{
-    NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Reservation,
-    Reserve, Reserved,
+    NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Recover,
+    Recovered, Reservation, Reserve, Reserved,
 };
 use bsv_invoicing::{
     BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, OutgoingPurpose,
@@ -157,6 +157,20 @@ pub(super) async fn pay(store: &impl WalletStore, payment: Reserve) -> Answer<Ou
 /// The number of the transaction of a payment by the wallet.
 pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u64 {
     store.outgoing_transaction(payment).await.unwrap().0
+}
+
+/// Reserves a coin for a payment with change. The coin is recovered from the chain.
+pub(crate) async fn reserve_with_change(store: &impl WalletStore) -> Answer<Reserved> {
+    let coin = Recovered {
+        number: 1,
+        transaction: paying(&[SATOSHIS], 1),
+        proof: None,
+        receipts: vec![(0, key_of(1))],
+        spends: Vec::new(),
+        at: at(1),
+    };
+    store.execute(Recover { found: vec![coin] }).await.unwrap();
+    store.reserve(outgoing("a", 400)).await
 }
 
 /// Makes, signs and records the cancellation of a payment, unless there is one. Returns the number

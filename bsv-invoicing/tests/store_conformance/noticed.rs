@@ -3,11 +3,12 @@
 use bsv_invoicing::ledger::queries::{GetBalance, GetIncoming, GetInvoice, GetReceived};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    BeginAccount, FollowTip, GetWatchBacklog, GetWatched, IsWatched, MarkPaid, Notice, Noticed,
-    Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
+    BeginAccount, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched, MarkPaid, Notice,
+    Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
 };
 use bsv_invoicing::{
-    COINBASE_MATURITY, Counting, InvoiceState, LatePayments, PaymentRules, Received, WalletStore,
+    COINBASE_MATURITY, Counting, InvoiceState, KeyPath, LatePayments, PaymentRules, Received,
+    WalletStore,
 };
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
 
@@ -148,5 +149,21 @@ pub(super) async fn backlog(store: &impl WalletStore) {
     store.execute(watch).await.unwrap();
     assert_eq!(store.get(GetWatchBacklog).await.unwrap(), Some((key_of(4), end)));
     assert!(store.get(IsWatched([2; 20])).await.unwrap());
+    assert!(!store.get(IsWatched([9; 20])).await.unwrap());
+    let paying = Transaction {
+        outputs: vec![TxOut { satoshis: 5, locking_script: Script::p2pkh(&[2; 20]) }],
+        ..paying(&[], 1)
+    };
+    let known = store.get(GetKnown(std::sync::Arc::new(paying))).await.unwrap();
+    assert_eq!(known.lacking.receipts[0].key, key_of(3));
     assert_eq!(store.get(GetWatched(Some([1; 20]), 9)).await.unwrap(), [[2; 20]]);
+    // The keys of each account are counted anew.
+    for _ in 0..2 {
+        create(store, at(1), HOUR).await;
+    }
+    store.execute(BeginAccount { account: 301, is_behind: false }).await.unwrap();
+    let hashes = vec![[3; 20]; end as usize - 4];
+    store.execute(WatchBacklogged { from: key_of(4), hashes }).await.unwrap();
+    let from = KeyPath { account: 300, ..key_of(3) };
+    assert_eq!(store.get(GetWatchBacklog).await.unwrap(), Some((from, 3 + 100_000)));
 }

@@ -73,6 +73,9 @@ pub(super) async fn refused_and_shown(store: &impl WalletStore) {
     assert_eq!(followed.len(), 1);
     assert_eq!(followed[0].until, FollowedUntil::Time(at(2).after(HOUR * 24)));
     assert_eq!(store.balance().await.unwrap(), 0);
+    let again = begin(store, 1, 1, at(3)).await;
+    assert_eq!((again.number, again.state), (payment.number, IncomingState::InFlight));
+    store.refuse(payment.number, at(4)).await.unwrap();
     store.see(payment.number, at(5)).await.unwrap();
     assert_eq!(store.incoming(1).await.unwrap()[0].state, IncomingState::Accepted);
     let invoice = store.invoice(1).await.unwrap().unwrap();
@@ -90,13 +93,19 @@ pub(super) async fn refused_and_forgotten(store: &impl WalletStore) {
         store.refuse(number, at(2)).await.unwrap();
         number
     };
-    let mut transaction = paying(&[SATOSHIS], 1);
-    let script = bsv_tx::Script::from_bytes(vec![0x6a; 64 << 10]);
-    transaction.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script: script });
-    let long = Offer { transaction: (&transaction).into(), ..incoming(1, 1, at(1)) };
-    assert!(!is_kept(refuse(long).await).await, "long ones are not kept");
+    // An output that makes the transaction so many bytes long.
+    let long = |bytes: usize, salt| {
+        let mut transaction = paying(&[SATOSHIS], salt);
+        let script = vec![0x6a; bytes - transaction.to_bytes().len() - 8 - 3];
+        let locking_script = bsv_tx::Script::from_bytes(script);
+        transaction.outputs.push(bsv_tx::TxOut { satoshis: 0, locking_script });
+        assert_eq!(transaction.to_bytes().len(), bytes);
+        Offer { transaction: (&transaction).into(), ..incoming(1, salt, at(1)) }
+    };
+    assert!(!is_kept(refuse(long((64 << 10) + 1, 1)).await).await, "long ones are not kept");
     let mut kept = Vec::new();
-    for salt in 2..6 {
+    kept.push(refuse(long(64 << 10, 7)).await);
+    for salt in 3..6 {
         kept.push(refuse(incoming(1, salt, at(1))).await);
     }
     assert!(!is_kept(refuse(incoming(1, 6, at(1))).await).await, "nor are many");
@@ -347,7 +356,9 @@ pub(super) async fn cancelled(store: &impl WalletStore) {
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
     let refused = take_back(store, payment.number, 0, at(22)).await;
     assert_refused!(refused, Refusal::NotOpen(1, OutgoingState::Cancelled));
+    store.mine(cancellation, proof(9), at(23)).await.unwrap();
     let kinds: Vec<_> = happened(store, 3).await.into_iter().map(|(_, kind)| kind).collect();
+    // It is shown once.
     let expected = [
         (EventKind::OutgoingStarted, 1),
         (EventKind::OutgoingCancelled, 1),

@@ -240,6 +240,18 @@ pub(super) async fn again(store: &impl WalletStore) {
     let failed = replay(0, u64::MAX, true, 99).await.unwrap();
     assert_eq!(failed, Replayed { count: 1, next: None });
     assert_eq!(due(store).await, [(1, 105), (3, 200)]);
+    // A page of one, and what comes after it.
+    note(store, vec![made(2, 300, ERROR)], 4).await;
+    for attempt in 0..12 {
+        note(store, vec![made(2, 300, ERROR), made(3, 300 + attempt, ERROR)], 4).await;
+    }
+    let first = replay(1, u64::MAX, true, 1).await.unwrap();
+    assert_eq!(first, Replayed { count: 1, next: Some(2) });
+    let rest = replay(2, u64::MAX, true, 9).await.unwrap();
+    assert_eq!(rest, Replayed { count: 1, next: None });
+    assert_eq!(due(store).await, [(1, 105), (2, 200), (3, 200)]);
+    note(store, vec![made(2, 300, OK)], 4).await;
+    assert_eq!(due(store).await, [(1, 105), (3, 200)]);
     // Events after the cursor are sent anyway.
     assert_eq!(replay(4, 6, false, 99).await.unwrap(), Replayed { count: 0, next: None });
     assert_eq!(replay(1, 3, false, 1).await.unwrap(), Replayed { count: 1, next: Some(2) });
@@ -291,6 +303,54 @@ pub(super) async fn forgotten(store: &impl WalletStore) {
     assert_refused!(forget(at(days * 2), 3).await, Refusal::NothingDue);
     assert_eq!(due(store).await, []);
     assert!(store.get(GetDelivery { id: OTHER, number: 3 }).await.unwrap().is_some());
+
+    // Old deliveries and those of two deleted webhooks share the limit.
+    let more = [3, 4].map(WebhookId::from_number);
+    for id in [OTHER, more[0], more[1]] {
+        if id != OTHER {
+            store.execute(new(id)).await.unwrap();
+        }
+        let attempts = vec![made(1, 0, OK), made(2, 0, OK)];
+        store.execute(NoteAttempts { id, attempts, cursor: 2, last_sent: 2 }).await.unwrap();
+    }
+    for id in more {
+        store.execute(DeleteWebhook { id }).await.unwrap();
+    }
+    for count in [3, 3] {
+        assert_eq!(forget(at(days * 2), 3).await.unwrap(), count);
+    }
+    assert_refused!(forget(at(days * 2), 3).await, Refusal::NothingDue);
+}
+
+/// Deliveries in a state are found among many in other states.
+pub(super) async fn found(store: &impl WalletStore) {
+    const MANY: u64 = 300;
+    let user = |_| store.create_user(user_named("Ada"), at(0), None);
+    futures_util::future::try_join_all((0..MANY).map(user)).await.unwrap();
+    store.execute(new(ONE)).await.unwrap();
+    let attempts = (1..=MANY).map(|number| made(number, 1, if number < MANY { OK } else { ERROR }));
+    note(store, attempts.collect(), MANY).await;
+    let query = GetDeliveries { id: ONE, state: Some("pending"), after: 0, limit: 9 };
+    let (pending, next) = store.list(query).await.unwrap();
+    assert_eq!(pending.iter().map(|it| it.number).collect::<Vec<_>>(), [MANY]);
+    assert_eq!(next, None);
+}
+
+/// An enabled webhook that is enabled again keeps its failures. They count until it is disabled.
+pub(super) async fn enabled_again(store: &impl WalletStore) {
+    some_events(store, 3).await;
+    store.execute(new(ONE)).await.unwrap();
+    note(store, vec![made(1, 10, ERROR)], 1).await;
+    let enable = WebhookChange { is_enabled: Some(true), ..WebhookChange::default() };
+    let failing = change(store, enable.clone()).await;
+    assert_eq!((failing.failing_since, failing.failures), (Some(at(10)), 1));
+    let disable = WebhookChange { is_enabled: Some(false), ..WebhookChange::default() };
+    assert_eq!(change(store, disable).await.failing_since, Some(at(10)));
+    let enabled = change(store, enable).await;
+    assert_eq!((enabled.failing_since, enabled.failures), (None, 0));
+    // The last sent event belongs to the cursor.
+    let same = NoteAttempts { id: ONE, attempts: vec![], cursor: 1, last_sent: 0 };
+    assert_eq!(store.execute(same).await.unwrap().last_sent, 1);
 }
 
 pub(super) async fn sent(store: &impl WalletStore) {

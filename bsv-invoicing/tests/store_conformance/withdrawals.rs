@@ -161,3 +161,19 @@ pub(super) async fn consolidated(store: &impl WalletStore) {
     store.mine(number, proof(10), at(8)).await.unwrap();
     assert_eq!(store.execute(all).await.unwrap()[0].satoshis, 499 * 7 + 8);
 }
+
+/// A consolidation needs its least number of coins, takes no coin that is worth less than the fee
+/// for its own input, and leaves something.
+pub(super) async fn not_consolidated(store: &impl WalletStore) {
+    // An input has 149 bytes.
+    coins(store, &[[148].as_slice(), &[149; 2], &[300; 3]].concat()).await;
+    let consolidate = |least, fee_rate| ReserveConsolidation { fee_rate, least, up_to_height: 9 };
+    assert_refused!(store.execute(consolidate(6, 1000)).await, Refusal::NothingDue);
+    let reservation = store.execute(consolidate(5, 1000)).await.unwrap();
+    let coins: Vec<_> = reservation.selection.coins.iter().map(|coin| coin.satoshis).collect();
+    assert_eq!(coins, [149, 149, 300, 300, 300]);
+    store.release(reservation.number).await.unwrap();
+    assert_refused!(store.execute(consolidate(1, 1900)).await, Refusal::NothingDue);
+    let reservation = store.execute(consolidate(6, 0)).await.unwrap();
+    assert_eq!(reservation.selection.change.unwrap().satoshis, 148 + 2 * 149 + 3 * 300);
+}

@@ -246,12 +246,14 @@ fn an_identity_begins_anew_if_nodes_ignore_its_key_or_lost_blocks_alone_have_sho
     let stranger = key(1);
     let later = [shown(9, &first, &second)];
     let foreign = [shown(9, &stranger, &stranger)];
+    let elsewhere = [shown(9, &stranger, &second)];
     let mut lost = record.clone();
     lost.sightings.is_repeated = true;
     for (record, view, acknowledged) in [
         (&record, view(&[], &[]), 1),
         (&record, view(&[], &foreign), 1),
         (&record, view(&[], &later), 2),
+        (&record, view(&[], &elsewhere), 2),
         (&lost, view(&[], &[]), 2),
         (&lost, ChainView { is_complete: false, ..view(&[], &[]) }, 1),
     ] {
@@ -313,16 +315,17 @@ fn a_revocation_key_that_the_node_has_not_taken_is_not_seen() {
     let mut shown = shown(9, &first, &first);
     let keys = RevocationKeys { current: roll.current, previous: roll.previous };
     shown.claim.as_mut().unwrap().revocation_keys = Some(keys);
-    let announcements = |revocation_key: PublicKey| {
+    let announcements = |revocation_key: PublicKey, shown: &Shown| {
         let info = MinerIdInfo {
             revocation_key: Some(revocation_key),
             previous_revocation_key: Some(roll.previous),
             ..info(&first, &first)
         };
-        after(&record, &view(&[info], std::slice::from_ref(&shown))).announcements()
+        after(&record, &view(&[info], std::slice::from_ref(shown))).announcements()
     };
-    assert_eq!(announcements(roll.previous), [Announcement::RevocationKey]);
-    assert_eq!(announcements(roll.current), []);
+    assert_eq!(announcements(roll.previous, &shown), [Announcement::RevocationKey]);
+    assert_eq!(announcements(roll.current, &shown), []);
+    assert_eq!(announcements(roll.current, &unreadable(9)), []);
 }
 
 #[test]

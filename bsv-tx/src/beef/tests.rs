@@ -139,6 +139,11 @@ fn every_form_is_read_as_it_was_written() {
         assert_eq!((beef.bumps().len(), beef.entries.len()), (1, 4));
         let unmined = [&family.parent, &family.subject].map(|each| (each.txid(), each));
         assert!(beef.unmined().eq(unmined));
+        let all = [&family.mined[0], &family.mined[1], &family.parent, &family.subject];
+        let mut carried: Vec<_> = beef.transactions().collect();
+        assert_eq!(carried.len(), all.len());
+        carried.retain(|(txid, it)| !all.contains(it) || *txid != it.txid());
+        assert_eq!(carried, []);
         let atomic = beef.clone().into_atomic().unwrap();
         assert_eq!((beef.is_atomic(), atomic.is_atomic()), (false, true));
         for beef in [beef, atomic] {

@@ -1,0 +1,162 @@
+//! Receipts that pay no invoice, and the movements of money.
+
+use bsv_invoicing::ledger::movements::GetMovements;
+use bsv_invoicing::ledger::{GetUnassigned, GetWatchBacklog, SkipNumbers, Watch, WatchBacklogged};
+use bsv_invoicing::{
+    Chain, KeyPath, Movement, MovementKind, MovementPage, MovementQuery, ReceiptKey,
+    UnassignedReceipt, WalletStore,
+};
+use bsv_tx::{OutPoint, Transaction};
+
+use super::making::*;
+use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
+use super::*;
+
+/// Stands for the key of the first user where [`paying_invoices`] wants an invoice.
+const USER: u64 = 101;
+/// Stands for the first key for change.
+const CHANGE: u64 = 102;
+/// Stands for somebody else's key.
+const ELSEWHERE: u64 = 200;
+
+/// Two invoices, a user, and a key for change. All their scripts are watched.
+async fn watched(store: &impl WalletStore) {
+    shown(store, 2).await;
+    store.create_user(user_named("Ada"), at(0), None).await.unwrap();
+    let key = |chain, index| KeyPath { account: 0, chain, index };
+    let keys =
+        vec![([USER as u8; 20], key(Chain::User, 1)), ([CHANGE as u8; 20], key(Chain::Change, 0))];
+    store.execute(Watch { keys }).await.unwrap();
+}
+
+/// The output, the amount and the user of each unassigned receipt, the newest first.
+async fn unassigned(store: &impl WalletStore) -> Vec<(u64, u32, u64, Option<u64>)> {
+    let before = ReceiptKey { maker: u64::MAX, vout: 0 };
+    let listed = store.list(GetUnassigned { before, limit: 99 }).await.unwrap();
+    let of = |UnassignedReceipt { payment, user }: &UnassignedReceipt| {
+        (payment.number, payment.vout, payment.satoshis, *user)
+    };
+    listed.iter().map(of).collect()
+}
+
+/// The kinds of the events after the one with this number.
+async fn kinds(store: &impl WalletStore, after: usize) -> Vec<EventKind> {
+    happened(store, after).await.into_iter().map(|(_, (kind, _))| kind).collect()
+}
+
+/// A transaction that spends this output.
+fn spending_output(of: &Transaction, vout: u32, payments: &[(u64, u64)]) -> Transaction {
+    let mut transaction = paying_invoices(payments, 0);
+    transaction.inputs[0].previous_output = OutPoint { txid: of.txid(), vout };
+    transaction
+}
+
+async fn movements(store: &impl WalletStore, after: u64) -> MovementPage {
+    let query = MovementQuery { after, from: at(0), to: at(9000) };
+    store.list(GetMovements(query)).await.unwrap()
+}
+
+/// The kind, the output, and what came, what left, and the fee.
+fn amounts(movements: &[Movement]) -> Vec<(&'static str, Option<u32>, [u64; 3])> {
+    let of = |it: &Movement| (it.kind.name(), it.vout, [it.received, it.sent, it.fee]);
+    movements.iter().map(of).collect()
+}
+
+/// Receipts at keys of users and at keys for change are listed. Receipts of invoices are not, and
+/// neither is the change of a transaction that spends coins of the wallet.
+pub(super) async fn found(store: &impl WalletStore) {
+    watched(store).await;
+    let before = events(store).await.len();
+    let strangers = paying_invoices(&[(USER, 300), (1, SATOSHIS), (CHANGE, 50)], 1);
+    notice(store, &strangers, MEMPOOL, 1).await;
+    assert_eq!(unassigned(store).await, [(1, 2, 50, None), (1, 0, 300, Some(1))]);
+    let told = [
+        EventKind::PaymentReceived,
+        EventKind::InvoicePaid,
+        EventKind::ReceiptUnassigned,
+        EventKind::ReceiptUnassigned,
+    ];
+    assert_eq!(kinds(store, before).await, told);
+
+    let own = spending_output(&strangers, 1, &[(CHANGE, 600), (USER, 100), (ELSEWHERE, 200)]);
+    notice(store, &own, MEMPOOL, 2).await;
+    assert_eq!(unassigned(store).await[0], (2, 1, 100, Some(1)));
+    assert_eq!(unassigned(store).await.len(), 3);
+    assert_eq!(kinds(store, before + 4).await, [EventKind::ReceiptUnassigned]);
+    let only_change = spending_output(&own, 0, &[(CHANGE, 250), (ELSEWHERE, 340)]);
+    notice(store, &only_change, block(7), 3).await;
+    assert_eq!(unassigned(store).await.len(), 3);
+    let told = [EventKind::TransactionFound, EventKind::TransactionMined];
+    assert_eq!(kinds(store, before + 5).await, told);
+
+    let page = movements(store, 0).await;
+    assert_eq!(page.next, None);
+    let expected = [
+        ("receipt", Some(0), [300, 0, 0]),
+        ("receipt", Some(1), [SATOSHIS, 0, 0]),
+        ("receipt", Some(2), [50, 0, 0]),
+        ("receipt", Some(1), [100, 0, 0]),
+        // The fee is 100. The user's receipt is a movement of its own.
+        ("found", None, [0, 300, 100]),
+        ("found", None, [0, 340, 10]),
+    ];
+    assert_eq!(amounts(&page.movements), expected);
+    let invoice = |movement: &Movement| movement.kind.invoice().map(|invoice| invoice.id);
+    assert_eq!(invoice(&page.movements[1]), Some(id(1)));
+    assert_eq!(page.movements[2].kind, MovementKind::Receipt(None));
+    let balance = 300 + SATOSHIS + 50 + 100 - 300 - 100 - 340 - 10;
+    assert_eq!(store.balance().await.unwrap(), balance);
+}
+
+/// What a deleted invoice has received and receives later is listed.
+pub(super) async fn of_a_deleted_invoice(store: &impl WalletStore) {
+    watched(store).await;
+    let refused = begin(store, 2, 7, at(1)).await;
+    store.refuse(refused.number, at(1)).await.unwrap();
+    let part = paying_invoices(&[(2, 400), (1, 5)], 1);
+    notice(store, &part, MEMPOOL, 2).await;
+    assert_eq!(unassigned(store).await, []);
+    store.delete_invoice(2, at(3)).await.unwrap();
+    assert_eq!(unassigned(store).await, [(2, 0, 400, None)]);
+    let before = events(store).await.len();
+    notice(store, &paying_invoices(&[(2, 600)], 2), MEMPOOL, 4).await;
+    assert_eq!(unassigned(store).await, [(3, 0, 600, None), (2, 0, 400, None)]);
+    assert!(!kinds(store, before).await.contains(&EventKind::InvoicePaid));
+}
+
+/// Numbers of keys are skipped, and the keys are watched. A receipt at one of them pays no invoice.
+pub(super) async fn of_a_skipped_number(store: &impl WalletStore) {
+    watched(store).await;
+    store.execute(SkipNumbers::default()).await.unwrap();
+    let backlog = async || store.get(GetWatchBacklog).await.unwrap();
+    assert_eq!(backlog().await, None);
+    store.execute(SkipNumbers { invoices: 5, users: 3, change: 2 }).await.unwrap();
+    let keys = [(Chain::Receive, 1, 6), (Chain::Change, 0, 2), (Chain::User, 1, 4)];
+    for (chain, index, end) in keys {
+        let from = KeyPath { account: 0, chain, index };
+        assert_eq!(backlog().await, Some((from, end)));
+        let hashes = (index..end).map(|index| [10 * chain as u8 + index as u8; 20]).collect();
+        store.execute(WatchBacklogged { from, hashes }).await.unwrap();
+    }
+    assert_eq!(backlog().await, None);
+    assert_eq!(create(store, at(0), HOUR).await.number, 6);
+    assert_eq!(store.create_user(user_named("Grace"), at(0), None).await.unwrap().0, 4);
+    let before = events(store).await.len();
+    notice(store, &paying_invoices(&[(4, 40)], 1), MEMPOOL, 1).await;
+    assert_eq!(unassigned(store).await, [(1, 0, 40, None)]);
+    assert_eq!(kinds(store, before).await, [EventKind::ReceiptUnassigned]);
+}
+
+/// A part of the movements ends between two transactions.
+pub(super) async fn movements_in_parts(store: &impl WalletStore) {
+    for amounts in [&[1; 1000][..], &[2], &[3]] {
+        let invoice = create(store, at(0), HOUR).await.number;
+        let payment = begin_with(store, offering(invoice, amounts, invoice as usize, at(1))).await;
+        store.see(payment.number, at(2)).await.unwrap();
+    }
+    let first = movements(store, 0).await;
+    assert_eq!((first.movements.len(), first.next), (1000, Some(1)));
+    let rest = movements(store, 1).await;
+    assert_eq!(rest.movements.iter().map(|it| it.received).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(rest.next, None);
+}
