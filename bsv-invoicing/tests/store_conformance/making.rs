@@ -160,6 +160,7 @@ pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u6
 }
 
 /// Reserves a coin for a payment with change. The coin is recovered from the chain.
+#[allow(dead_code, reason = "only the tests of the file use it")]
 pub(crate) async fn reserve_with_change(store: &impl WalletStore) -> Answer<Reserved> {
     let coin = Recovered {
         number: 1,
