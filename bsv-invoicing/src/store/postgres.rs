@@ -188,10 +188,13 @@ fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
     let begun = runtime.block_on(async {
-        let connection = reach(&options).await?;
+        let mut connection = reach(&options).await?;
         let incarnation = match migrate(&connection, &options).await {
-            // Another process may have made the schema meanwhile.
-            Err(_) => migrate(&Connection::open(&options).await?, &options).await?,
+            // Another process may have made the schema meanwhile. This connection's transaction has failed.
+            Err(_) => {
+                connection = Connection::open(&options).await?;
+                migrate(&connection, &options).await?
+            }
             Ok(incarnation) => incarnation,
         };
         let memory = options.memory.clone();

@@ -30,17 +30,16 @@ pub(super) async fn migrate(
 ) -> Result<Incarnation, Failure> {
     connection.prepare(&[FIND_SCHEMA, FIND_TABLE]).await?;
     let schema = || vec![Box::new(options.schema.as_str()) as Parameter<'_>];
+    let mut make_schema = String::new();
     match connection.run(FIND_SCHEMA, schema()).await?.first() {
-        None => {
-            connection.execute_all(&format!("CREATE SCHEMA \"{}\"", options.schema)).await?;
-        }
+        None => make_schema = format!("CREATE SCHEMA \"{}\";", options.schema),
         Some(row) if !row.try_get::<_, bool>(0)? => {
             return Err(Unfit::Forbidden { schema: options.schema.clone() }.into());
         }
         Some(_) => {}
     }
     if connection.run(FIND_TABLE, schema()).await?.is_empty() {
-        create(connection).await?;
+        create(connection, &make_schema).await?;
     }
     let (name, version, incarnation) = read_meta(connection).await?;
     let schema = options.schema.clone();
@@ -57,14 +56,14 @@ pub(super) async fn migrate(
     Ok(incarnation)
 }
 
-/// Fails if another process makes the same schema at the same time, which is there then.
-async fn create(connection: &Connection) -> Result<(), Failure> {
+/// Makes all in one transaction. Fails if another process makes the same at the same time, which is there then.
+async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failure> {
     let mut incarnation = [0; 16];
     getrandom::fill(&mut incarnation).map_err(|error| Failure::of(&error))?;
     let incarnation = hex::encode(incarnation);
     connection
         .execute_all(&format!(
-            "BEGIN; {} INSERT INTO meta (name, version, incarnation) \
+            "BEGIN; {make_schema} {} INSERT INTO meta (name, version, incarnation) \
              VALUES ('{NAME}', 1, decode('{incarnation}', 'hex')); \
              INSERT INTO step SELECT 0, decode('{incarnation}', 'hex'), 0, 0, 0, 0, \
              decode(repeat('00', 32), 'hex'), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0; COMMIT",
