@@ -9,14 +9,15 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::task::Poll;
 
+use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
 use bsv_invoicing::ledger::rows::Rows;
 use bsv_invoicing::ledger::{
     Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
 use bsv_invoicing::{
     Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,
-    InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, OpenWalletStoreError,
-    RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
+    InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, MAX_PAGE_TEXT,
+    OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
@@ -411,6 +412,56 @@ async fn a_page_looks_at_a_limited_number_of_invoices() {
     let newest = InvoiceQuery { newest_first: true, ..paid };
     let page = store.invoices(newest, now()).await.unwrap();
     assert_eq!((page.invoices.len(), page.next.unwrap().0), (1, 3));
+}
+
+#[tokio::test]
+async fn a_page_holds_a_limited_amount_of_text() {
+    let half = "a".repeat(MAX_PAGE_TEXT / 2);
+    let (_place, store) = changed(|transaction| {
+        for number in [1, 2] {
+            let mut row = RIGHT_ROW;
+            row.6 = Some(&*half);
+            set_invoice(transaction, number, row);
+        }
+    })
+    .await;
+    let page = store.invoices(ALL, now()).await.unwrap();
+    assert_eq!((page.invoices.len(), page.next.unwrap().0), (2, 2));
+}
+
+#[tokio::test]
+async fn an_audit_notices_an_invoice_beyond_the_last_one_given_out() {
+    for (last, is_beyond) in [(2, true), (3, false), (4, false)] {
+        let (_place, store) = changed(|transaction| {
+            let mut figures = transaction.open_table(FIGURES).unwrap();
+            let mut row = figures.get(()).unwrap().unwrap().value();
+            row[0] = last;
+            figures.insert((), row).unwrap();
+        })
+        .await;
+        let step = |found: &mut bool, item| {
+            if let LedgerItem::Totals(totals) = item {
+                *found = totals.is_invoice_beyond_last;
+            }
+        };
+        let found = store.list(FoldLedger { start: false, step }).await.unwrap();
+        assert_eq!(found, is_beyond, "{last}");
+    }
+}
+
+#[tokio::test]
+async fn the_events_of_each_kind_are_counted() {
+    let place = RedbPlace::fresh();
+    let store = place.open();
+    for number in 1..=3 {
+        create(&store, new_invoice()).await.unwrap();
+        if number > 1 {
+            store.delete_invoice(number, now()).await.unwrap();
+        }
+    }
+    let counts: Vec<_> = store.event_counts().invoices().collect();
+    let expected = [("created", 3), ("expired", 0), ("deleted", 2), ("paid", 0), ("unpaid", 0)];
+    assert_eq!(counts, expected);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use bsv_invoicing::ledger::NoteKeyEvent;
 use bsv_invoicing::{
     EventKind, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS, Timestamp,
     UserDraft, WalletStore,
@@ -195,6 +196,12 @@ pub(super) async fn adopt(store: &impl WalletStore) {
     store.adopt([1; 20], KeyEvent::Made).await.unwrap();
     store.adopt([1; 20], KeyEvent::Made).await.unwrap();
     assert_refused!(store.adopt([2; 20], KeyEvent::Made).await, Refusal::OtherWallet);
+    let note = NoteKeyEvent { event: KeyEvent::Exported, subject: "words".to_owned() };
+    store.execute(note).await.unwrap();
+    let log = store.audit_log(0, 9).await.unwrap();
+    let entries: Vec<_> = log.iter().map(|it| (&*it.event, &*it.subject)).collect();
+    let names = [KeyEvent::Made, KeyEvent::Exported].map(KeyEvent::name);
+    assert_eq!(entries, [(names[0], "wallet.seed"), (names[1], "words")]);
     assert_eq!(store.owner().await.unwrap(), Some([1; 20]));
     assert_eq!(events(store).await, []);
 }

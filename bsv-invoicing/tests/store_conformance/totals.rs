@@ -33,7 +33,7 @@ pub(super) async fn many(store: &impl WalletStore) {
     shown(store, 1).await;
     let new = || store.create_invoice(new_invoice(at(0), HOUR));
     try_join_all((1..MANY).map(|_| new())).await.unwrap();
-    for number in [2, MANY] {
+    for number in [2, MANY - 1, MANY] {
         store.execute(MarkPaid { invoice: number, now: at(1) }).await.unwrap();
     }
     // Each of many transactions pays 1 satoshi. The last one has many outputs.
@@ -71,7 +71,7 @@ pub(super) async fn many(store: &impl WalletStore) {
     assert_eq!(after.holdings.balance(), coins - MANY - 1);
     assert!(listed.iter().map(|it| it.number).eq(1..=MANY + 1));
     assert!(listed[MANY as usize - 1].coins.iter().map(|coin| coin.vout).eq(0..MANY as u32));
-    assert_eq!(paid, [(1, true), (2, false), (MANY, false)]);
+    assert_eq!(paid, [(1, true), (2, false), (MANY - 1, false), (MANY, false)]);
     assert!(!after.is_invoice_beyond_last);
 }
 

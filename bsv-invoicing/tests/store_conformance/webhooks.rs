@@ -306,18 +306,18 @@ pub(super) async fn forgotten(store: &impl WalletStore) {
 
     // Old deliveries and those of two deleted webhooks share the limit.
     let more = [3, 4].map(WebhookId::from_number);
-    for id in [OTHER, more[0], more[1]] {
+    for (id, count) in [(OTHER, 2), (more[0], 1), (more[1], 3)] {
         if id != OTHER {
             store.execute(new(id)).await.unwrap();
         }
-        let attempts = vec![made(1, 0, OK), made(2, 0, OK)];
-        store.execute(NoteAttempts { id, attempts, cursor: 2, last_sent: 2 }).await.unwrap();
+        let attempts = (1..=count).map(|number| made(number, 0, OK)).collect();
+        store.execute(NoteAttempts { id, attempts, cursor: 3, last_sent: 3 }).await.unwrap();
     }
     for id in more {
         store.execute(DeleteWebhook { id }).await.unwrap();
     }
-    for count in [3, 3] {
-        assert_eq!(forget(at(days * 2), 3).await.unwrap(), count);
+    for (limit, count) in [(2, 2), (3, 3), (3, 1)] {
+        assert_eq!(forget(at(days * 2), limit).await.unwrap(), count);
     }
     assert_refused!(forget(at(days * 2), 3).await, Refusal::NothingDue);
 }
