@@ -66,6 +66,7 @@ impl<S: WalletStore> Wallet<S> {
             held = self.claim_following() => held,
             () = self.keep_informed() => return,
         };
+        until(stopped(), self.load_scripts_of_others()).await;
         tokio::join!(
             until(stopped(), self.keep_swept()),
             self.keep_following(stopped()),
@@ -87,9 +88,27 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
+    /// Takes note of the scripts that other processes have shown until now. The process that followed the
+    /// chain before does not list them any more.
+    async fn load_scripts_of_others(&self) {
+        while self.store.changes_by_others().is_some()
+            && let Err(error) = self.load_scripts().await
+        {
+            tracing::warn!("the scripts to watch cannot be read: {error}");
+            sleep(PERIOD).await;
+        }
+    }
+
     /// Takes note of what other processes change: the webhooks, and the scripts to watch.
     async fn keep_noticing_others(&self) {
         let Some(mut steps) = self.store.changes_by_others() else { return };
+        // Payments to scripts that a process had shown which is gone may already be there.
+        while let Ok(node) = self.node()
+            && let Err(error) = self.read_mempool(&node.following).await
+        {
+            tracing::debug!("the node's mempool cannot be read: {error}");
+            sleep(PERIOD).await;
+        }
         let mut webhook_changes = None;
         loop {
             if let Err(error) = self.notice_others(&mut webhook_changes).await {

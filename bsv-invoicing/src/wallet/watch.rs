@@ -63,7 +63,8 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    async fn load_scripts(&self) -> Result<(), Error> {
+    /// Takes note of all scripts to watch.
+    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
             let hashes = self.store.list(GetWatched(after, PAGE)).await?;
