@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{
-    EventCounts, PostgresWalletStore, RedbWalletStore, WalletStore, WalletStoreError,
+    EventCounts, PostgresWalletStore, RedbWalletStore, Timestamp, WalletStore, WalletStoreError,
 };
 use bsv_store::{AuditCheck, AuditEntry, StoreCounts, StoreError};
 use tokio::sync::watch;
@@ -143,10 +143,10 @@ impl WalletStore for AnyWalletStore {
         }
     }
 
-    fn clock_offset(&self) -> i64 {
+    fn clock(&self) -> Option<Timestamp> {
         match self {
-            Self::Redb(store) => store.clock_offset(),
-            Self::Postgres(store) => store.clock_offset(),
+            Self::Redb(store) => store.clock(),
+            Self::Postgres(store) => store.clock(),
         }
     }
 

@@ -1,6 +1,5 @@
 use std::fmt;
 use std::mem::discriminant;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -60,11 +59,7 @@ impl fmt::Display for ClockDoubt {
 /// While the system's clock is doubted, nothing expires. The doubt ends when the clock is right
 /// again or the operator accepts it. After a jump, time goes on from before the jump.
 #[derive(Debug)]
-pub(crate) struct Clock {
-    /// By how many microseconds the clock that counts is ahead of the system's.
-    offset: AtomicI64,
-    state: Mutex<State>,
-}
+pub(crate) struct Clock(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -83,16 +78,16 @@ struct State {
 }
 
 impl Clock {
-    /// A clock that starts no earlier than `earliest`. The clock that counts is ahead of the system's
-    /// by `offset` microseconds.
-    pub(crate) fn new(earliest: Timestamp, offset: i64) -> Self {
-        let state = State::new(earliest, shown(offset), uptime());
-        Self { offset: AtomicI64::new(offset), state: Mutex::new(state) }
+    /// A clock that starts no earlier than `earliest`. `shown` is what the clock that counts shows: the
+    /// system's or, if several processes share the store, the store's.
+    pub(crate) fn new(earliest: Timestamp, shown: Timestamp) -> Self {
+        Self(Mutex::new(State::new(earliest, shown, uptime())))
     }
 
-    /// Sets by how many microseconds the clock that counts is ahead of the system's.
-    pub(crate) fn set_offset(&self, offset: i64) {
-        self.offset.store(offset, Ordering::Relaxed);
+    /// Takes note of what the clock that counts shows now.
+    pub(crate) fn read(&self, shown: Timestamp) -> &Self {
+        self.with_state(|state| state.read(shown, uptime()));
+        self
     }
 
     /// The time.
@@ -116,17 +111,14 @@ impl Clock {
     }
 
     /// Believes what the system's clock shows. Returns the doubt that this ends.
-    pub(crate) fn accept(&self) -> Option<ClockDoubt> {
+    pub(crate) fn accept(&self, shown: Timestamp) -> Option<ClockDoubt> {
         let doubt = self.doubt();
-        let shown = shown(self.offset.load(Ordering::Relaxed));
         self.with_state(|state| state.accept(shown, uptime()));
         doubt
     }
 
     fn with_state<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.read(shown(self.offset.load(Ordering::Relaxed)), uptime());
-        f(&mut state)
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -189,11 +181,6 @@ fn tell_change(before: Option<ClockDoubt>, after: Option<ClockDoubt>) {
     }
 }
 
-/// What the system's clock shows, shifted by so many microseconds.
-fn shown(offset: i64) -> Timestamp {
-    Timestamp::from_micros(Timestamp::of_system().as_micros().saturating_add_signed(offset))
-}
-
 /// How long the system has been up. Sleep counts, so that waking up is not a jump of the clock.
 fn uptime() -> Duration {
     let uptime = clock_gettime(ClockId::Boottime);
@@ -233,9 +220,9 @@ mod tests {
     #[test]
     fn the_clock_never_goes_back() {
         let future = Timestamp::of_system().after(Duration::from_secs(HOUR));
-        let clock = Clock::new(future, 0);
+        let clock = Clock::new(future, Timestamp::of_system());
         assert_eq!((clock.now(), clock.expiry_time(), clock.doubt()), (future, future, None));
-        let clock = Clock::new(Timestamp::from_micros(0), 0);
+        let clock = Clock::new(Timestamp::from_micros(0), Timestamp::of_system());
         let first = clock.now();
         assert!(first >= Timestamp::of_system().before(Duration::from_secs(60)));
         assert!(clock.now() >= first);

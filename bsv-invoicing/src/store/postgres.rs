@@ -46,6 +46,7 @@ use self::upkeep::{Recalled, recall, remember};
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
+use crate::model::time::Timestamp;
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
 /// The wallet's store in a PostgreSQL database.
@@ -303,8 +304,8 @@ impl WalletStore for PostgresWalletStore {
         Some(self.shared.step_by_others.subscribe())
     }
 
-    fn clock_offset(&self) -> i64 {
-        self.shared.clock_offset()
+    fn clock(&self) -> Option<Timestamp> {
+        Some(self.shared.clock())
     }
 
     async fn audit_log(

@@ -4,6 +4,7 @@ use tokio::sync::watch;
 
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Command, Query, Refusal};
+use crate::model::time::Timestamp;
 
 /// Why a command or query failed. It has changed nothing, except perhaps after
 /// [`StoreError::Commit`].
@@ -73,9 +74,9 @@ pub trait WalletStore: Send + Sync + 'static {
         None
     }
 
-    /// By how many microseconds the clock of the store is ahead of the system's clock.
-    fn clock_offset(&self) -> i64 {
-        0
+    /// What the clock of the store shows, if it has one of its own.
+    fn clock(&self) -> Option<Timestamp> {
+        None
     }
 
     /// Up to `limit` entries of the audit log after the one of this number, in order.

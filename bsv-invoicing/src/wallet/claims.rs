@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
-use crate::ledger::queries::GetHolder;
 use crate::ledger::{Claim, LetGo};
 use crate::model::process::Task;
 use crate::store::WalletStore;
@@ -73,14 +72,6 @@ impl<S: WalletStore> Wallet<S> {
         let number = self.next_claim();
         let is_ours = self.store.execute(Claim { task, number }).await?;
         Ok(is_ours.then_some(Held { task, number }))
-    }
-
-    /// Claims a task, if nobody has it. Waits for nobody who writes while somebody has it.
-    pub(super) async fn claim_if_free(&self, task: Task) -> Result<Option<Held>, Error> {
-        match self.store.get(GetHolder(task)).await? {
-            Some(_) => Ok(None),
-            None => self.claim(task).await,
-        }
     }
 
     async fn claim_in_time(&self, task: Task) -> Result<Held, Error> {

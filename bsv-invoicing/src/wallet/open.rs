@@ -130,14 +130,14 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let last_event_at = store.get(GetLastEventAt).await?;
-        let clock = Clock::new(Timestamp::from_micros(0), store.clock_offset());
-        if last_event_at > clock.now().after(Duration::from_secs(60)) {
+        let shown = store.clock().unwrap_or_else(Timestamp::of_system);
+        if last_event_at > shown.after(Duration::from_secs(60)) {
             tracing::warn!(
                 "the clock shows an earlier time than the last event of the wallet: the wallet \
                  uses the time of that event, {last_event_at}, until the clock has passed it"
             );
         }
-        let clock = Clock::new(last_event_at, store.clock_offset());
+        let clock = Clock::new(last_event_at, shown);
         let webhook_client = HttpWebhooks::new(
             settings.own_listeners.clone(),
             &settings.webhook_networks,

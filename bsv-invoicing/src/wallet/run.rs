@@ -72,6 +72,7 @@ impl<S: WalletStore> Wallet<S> {
             self.keep_following(stopped()),
             self.webhook_sender().run(stopped()),
             until(stopped(), self.keep_noticing_others()),
+            until(stopped(), self.read_mempool_of_others()),
         );
         self.let_go(held);
     }
@@ -79,7 +80,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Waits until no other process follows the chain.
     async fn claim_following(&self) -> Held {
         loop {
-            match self.claim_if_free(Task::Following).await {
+            match self.claim(Task::Following).await {
                 Ok(Some(held)) => return held,
                 Ok(None) => {}
                 Err(error) => tracing::debug!("it is not known who follows the chain: {error}"),
@@ -102,22 +103,28 @@ impl<S: WalletStore> Wallet<S> {
     /// Takes note of what other processes change: the webhooks, and the scripts to watch.
     async fn keep_noticing_others(&self) {
         let Some(mut steps) = self.store.changes_by_others() else { return };
-        // Payments to scripts that a process had shown which is gone may already be there.
-        while let Ok(node) = self.node()
-            && let Err(error) = self.read_mempool(&node.following).await
-        {
-            tracing::debug!("the node's mempool cannot be read: {error}");
-            sleep(PERIOD).await;
-        }
         let mut webhook_changes = None;
         loop {
-            if let Err(error) = self.notice_others(&mut webhook_changes).await {
+            while let Err(error) = self.notice_others(&mut webhook_changes).await {
                 tracing::debug!("what other servers change is not known: {error}");
+                sleep(PERIOD).await;
             }
             sleep(NOTICING_PERIOD).await;
             if steps.changed().await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Finds payments that are in the mempool since a moment when their scripts were known only to a
+    /// process that is gone.
+    async fn read_mempool_of_others(&self) {
+        while self.store.changes_by_others().is_some()
+            && let Ok(node) = self.node()
+            && let Err(error) = self.read_mempool(&node.following).await
+        {
+            tracing::debug!("the node's mempool cannot be read: {error}");
+            sleep(PERIOD).await;
         }
     }
 

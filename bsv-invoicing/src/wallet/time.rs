@@ -6,11 +6,13 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 impl<S: WalletStore> Wallet<S> {
-    /// The clock. If the store has a clock of its own, that one counts: several processes may use the
-    /// store.
+    /// The clock, as it is now. If several processes may use the store, the store's clock counts.
     fn clock(&self) -> &Clock {
-        self.clock.set_offset(self.store.clock_offset());
-        &self.clock
+        self.clock.read(self.shown_time())
+    }
+
+    fn shown_time(&self) -> Timestamp {
+        self.store.clock().unwrap_or_else(Timestamp::of_system)
     }
 
     /// The time that the clock shows: the database's, or else the system's. It never goes back, and is never earlier than the
@@ -43,7 +45,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Believes what the system's clock shows, until it jumps again, or until it has been right and
     /// then falls behind again. Returns the doubt that this ends.
     pub fn accept_clock(&self) -> Option<ClockDoubt> {
-        self.clock().accept()
+        self.clock().accept(self.shown_time())
     }
 
     /// Records the time in the header of the node's newest block.

@@ -216,6 +216,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             }
             if self.outbox.is_to_be_read() {
                 self.read().await?;
+                if self.is_changed {
+                    break;
+                }
             }
             let Some(first) = self.outbox.take() else {
                 let more_at = retry.map(|due| due.at).filter(|at| *at > now);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use bsv_store::{StoreCounts, StoreError};
 use tokio::runtime::Builder;
@@ -32,8 +33,10 @@ pub(super) struct Shared {
     pub(super) last_event: watch::Sender<u64>,
     /// The number of the last step that another process has made, as far as that is known.
     pub(super) step_by_others: watch::Sender<i64>,
-    /// By how many microseconds the database's clock is ahead of the system's.
-    clock_offset: AtomicI64,
+    begun: Instant,
+    /// What the database's clock showed when this process had begun, in microseconds since 1970. The system's clock
+    /// may jump meanwhile.
+    clock_then: AtomicI64,
     /// A digest of the access tokens, as far as that is known.
     pub(super) token_digest: watch::Sender<String>,
     has_joined: AtomicBool,
@@ -64,7 +67,8 @@ impl Shared {
             counts: StoreCounts::default(),
             last_event: watch::Sender::new(0),
             step_by_others: watch::Sender::new(seen.number),
-            clock_offset: AtomicI64::new(0),
+            begun: Instant::now(),
+            clock_then: AtomicI64::new(0),
             token_digest: watch::Sender::new(String::new()),
             has_joined: AtomicBool::new(false),
             is_overtaken: watch::Sender::new(false),
@@ -91,13 +95,18 @@ impl Shared {
 
     /// Takes note of what the database's clock shows at this moment.
     pub(super) fn note_time(&self, shown: i64) {
-        let own = i64::try_from(Timestamp::of_system().as_micros()).unwrap_or(i64::MAX);
-        self.clock_offset.store(shown.saturating_sub(own), Ordering::Relaxed);
+        self.clock_then.store(shown.saturating_sub(self.running()), Ordering::Relaxed);
     }
 
-    /// By how many microseconds the database's clock is ahead of the system's.
-    pub(super) fn clock_offset(&self) -> i64 {
-        self.clock_offset.load(Ordering::Relaxed)
+    /// What the database's clock shows.
+    pub(super) fn clock(&self) -> Timestamp {
+        let shown = self.clock_then.load(Ordering::Relaxed).saturating_add(self.running());
+        Timestamp::from_micros(u64::try_from(shown).unwrap_or_default())
+    }
+
+    /// For how many microseconds the store has been open.
+    fn running(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
     /// Takes note of a step that is committed.

@@ -84,12 +84,12 @@ fn check_unknown_parents(schema: &'static str, leader_knows: bool) {
     let rounds = repetitions("payments whose parents one node does not know", 60, 6);
     let mut rival = None;
     // The node of the server that does not lead.
-    let mut pair = Pair::prepared(schema, rounds, |which, node, till| {
+    let pair = Pair::prepared(schema, rounds, |which, node, till| {
         if which == 1 {
             till.site.move_to(&rival.insert(Rival::of(node)).node);
         }
     });
-    let rival = rival.unwrap();
+    let mut rival = rival.unwrap();
     let knowing = if leader_knows { 0 } else { 1 };
     let node = if leader_knows { &pair.node } else { &rival.node };
     let mut dice = Dice::new(21);
@@ -121,7 +121,7 @@ fn check_unknown_parents(schema: &'static str, leader_knows: bool) {
     for (id, transaction) in &paid {
         pair.check_paid(id, transaction);
     }
-    join_chains(&mut pair, rival, leader_knows);
+    join_chains(&pair, &mut rival, leader_knows);
     let is_mined = |id: &String| pair.tills[0].payments_of(id)[0]["state"] == "mined";
     wait_until("all are mined", || paid.iter().all(|(id, _)| is_mined(id)));
     for (id, transaction) in &paid {
@@ -131,7 +131,7 @@ fn check_unknown_parents(schema: &'static str, leader_knows: bool) {
 }
 
 /// Mines what is known to one of the nodes, and shows it to the other.
-fn join_chains(pair: &mut Pair, mut rival: Rival, leader_knows: bool) {
+fn join_chains(pair: &Pair, rival: &mut Rival, leader_knows: bool) {
     if leader_knows {
         pair.node.mine(2);
         rival.follow(&pair.node);

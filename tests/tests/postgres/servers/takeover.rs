@@ -112,7 +112,9 @@ fn a_payment_to_a_payee_is_completed_with_the_same_transaction() {
         let payer = &pair.tills[roles.killed];
         let survivor = thread::scope(|scope| {
             let body = json!({ "payToURL": payee.url() });
-            let pay = scope.spawn(move || payer.post_with_key("/api/v1/pay", "key", &body));
+            let pay = scope.spawn(move || {
+                payer.post_with_key("/api/v1/pay", &format!("key {}", roles.killed), &body)
+            });
             wait_until("the payee is paid", || !payee.requests("POST").is_empty());
             let survivor = pair.kill(roles);
             payee.on_post(Answer::accept);
