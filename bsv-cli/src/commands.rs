@@ -17,6 +17,7 @@ pub(crate) mod pay;
 pub(crate) mod restore;
 pub(crate) mod send;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod user;
 pub(crate) mod wallet;
@@ -96,6 +97,9 @@ pub(crate) enum Command {
     /// Check that the balance agrees with the transactions
     #[command(subcommand)]
     Books(books::BooksCommand),
+    /// Move the wallet between its file and a database, or accept what a database has lost
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Show the effective settings, or the contact information of a miner (minerContact)
     ///
     /// With --name, this is short for miner contact.
@@ -123,6 +127,7 @@ impl Command {
             Self::Restore(arguments) => arguments.run(context).await,
             Self::Audit(command) => command.run(context).await,
             Self::Books(command) => command.run(context).await,
+            Self::Store(command) => command.run(context).await,
             Self::Config(arguments) => arguments.run(context).await,
         }
     }

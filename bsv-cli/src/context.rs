@@ -38,8 +38,8 @@ pub(crate) enum Stores {
     Identities,
     Wallet,
     All,
-    /// Only the parts that both services share.
-    Neither,
+    /// The store of the tokens: the wallet's if the wallet is in a database, otherwise none.
+    Tokens,
 }
 
 impl Context {
@@ -75,7 +75,12 @@ impl Context {
         if !matches!(stores, Stores::Identities | Stores::All) {
             config.minerid = None;
         }
-        if !matches!(stores, Stores::Wallet | Stores::All) {
+        let is_wallet_used = match stores {
+            Stores::Wallet | Stores::All => true,
+            Stores::Identities => false,
+            Stores::Tokens => config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some()),
+        };
+        if !is_wallet_used {
             config.wallet = None;
         }
         Ok(Service::reach(config, create).await?)

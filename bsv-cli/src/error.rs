@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use bsv_network::NodeError;
-use bsv_server::{ConfigError, OpenError, RestoreError};
+use bsv_server::{ConfigError, MoveError, OpenError, RestoreError};
 use bsv_store::{ArchiveError, FileError, KeystoreError, LockError};
 use bsv_tx::BlockHash;
 use serde_json::{Value, json};
@@ -68,6 +68,13 @@ pub(crate) enum CliError {
     BackupCutShort(std::io::Error),
     #[error("nothing was restored: {0}")]
     Restore(#[from] RestoreError),
+    #[error(
+        "the wallet is restored in a file, and not in the database that the settings name: {0}. Remove wallet.store \
+         from the settings, run bsv-cli store move --to URL, and put it back"
+    )]
+    RestoredInFile(MoveError),
+    #[error("nothing was changed: {0}")]
+    Move(#[from] MoveError),
     #[error("no node is configured: set rpcUser and rpcPassword")]
     NoNode,
     #[error(transparent)]
@@ -111,6 +118,8 @@ impl CliError {
             Self::File(_) | Self::Keystore(_) | Self::Home(_) => "file-failed",
             Self::Archive(_) | Self::BackupCutShort(_) => "backup-failed",
             Self::Restore(_) => "not-restored",
+            Self::Move(MoveError::Lock(LockError::Held { .. })) => "in-use",
+            Self::Move(_) | Self::RestoredInFile(_) => "not-moved",
             Self::NoNode => "no-node",
             Self::Node(_) => "node-failed",
             Self::UnknownBlock(_) => "unknown-block",

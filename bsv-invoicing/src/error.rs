@@ -406,7 +406,7 @@ impl From<Refusal> for Error {
             }
             Refusal::TooManyWebhooks(most) => Self::TooManyWebhooks(most),
             Refusal::TwoSecrets(until) => Self::TwoSecrets(until),
-            refusal @ (Refusal::NothingDue | Refusal::WebhookIdTaken(_)) => {
+            refusal @ (Refusal::NothingDue | Refusal::WebhookIdTaken(_) | Refusal::Moving) => {
                 Self::Malformed(refusal.to_string())
             }
         }

@@ -56,10 +56,12 @@ pub(crate) mod attempts;
 mod begin_account;
 mod books;
 mod cancel;
+mod claims;
 pub(crate) mod coin_choice;
 mod command;
 mod consolidate;
 mod contest;
+pub(crate) mod copy;
 mod create_invoice;
 mod create_user;
 mod damaged;
@@ -109,6 +111,7 @@ pub use self::adopt::{Adopt, NoteKeyEvent};
 pub use self::begin_account::{BeginAccount, CaughtUp};
 pub use self::books::Books;
 pub use self::cancel::{PrepareCancellation, PreparedCancellation, RecordCancellation};
+pub use self::claims::{Claim, Join, JoinAlone, Leave, LetGo};
 pub use self::command::{Command, Query};
 pub use self::consolidate::ReserveConsolidation;
 pub use self::contest::{Contest, TellContested};
@@ -129,7 +132,7 @@ pub use self::recover::{Recover, Recovered};
 pub use self::refunds::Refundable;
 pub use self::refusal::Refusal;
 pub use self::refuse::{Refuse, RefuseByPayee};
-pub use self::release::{Release, ReleaseAll};
+pub use self::release::Release;
 pub use self::rescan::{GetRescan, SetRescan};
 pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
 pub use self::see::See;
@@ -138,7 +141,10 @@ pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;
 pub use self::unassigned::GetUnassigned;
 pub use self::unfollow::Unfollow;
-pub use self::watch::{GetWatchBacklog, GetWatched, IsWatched, Watch, WatchBacklogged};
+pub use self::watch::{
+    ForgetNewlyWatched, GetNewlyWatched, GetWatchBacklog, GetWatched, IsWatched, Watch,
+    WatchBacklogged,
+};
 pub use self::withdraw::{
     EstimateWithdrawal, RecordWithdrawal, ReserveWithdrawal, ReservedWithdrawal,
 };

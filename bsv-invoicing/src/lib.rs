@@ -8,6 +8,8 @@ mod store;
 mod wallet;
 pub mod webhooks;
 
+#[cfg(feature = "postgres")]
+pub use crate::store::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
 pub use bsv_network::{self, NodeError, NodeRpc, NodeSettings};
 pub use bsv_store::{
     self, DatabaseOptions, DirLock, KeyEvent, Keystore, PlainKeys, SecretString,
@@ -39,6 +41,7 @@ pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
 pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
 pub use model::payment::{IncomingPayment, IncomingState, UnassignedReceipt};
+pub use model::process::{Claimed, ProcessId, Task};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
 pub use model::time::{Timestamp, TimestampParseError};
@@ -53,7 +56,8 @@ pub use model::webhook::{
 };
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{
-    EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
+    CopyError, EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
+    copy_wallet, holds_no_wallet,
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::checkout::Checkout;

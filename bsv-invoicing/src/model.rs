@@ -12,6 +12,7 @@ pub(crate) mod invoice_id;
 pub(crate) mod movement;
 pub(crate) mod outgoing;
 pub(crate) mod payment;
+pub(crate) mod process;
 pub(crate) mod receipt;
 pub(crate) mod settlement;
 pub(crate) mod time;

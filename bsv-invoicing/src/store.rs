@@ -1,10 +1,18 @@
 //! The wallet's store. A back end stores rows, and runs commands and queries over them. The rules
 //! of money are in [`ledger`](crate::ledger).
 
+mod copy;
 mod event_counts;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod redb;
+mod stored;
 mod wallet_store;
 
+pub use self::copy::{CopyError, copy_wallet, holds_no_wallet};
 pub use self::event_counts::EventCounts;
-pub use self::redb::{OpenWalletStoreError, RedbWalletStore};
-pub use self::wallet_store::{WalletStore, WalletStoreError};
+#[cfg(feature = "postgres")]
+pub use self::postgres::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
+pub use self::redb::RedbWalletStore;
+use self::wallet_store::refused;
+pub use self::wallet_store::{OpenWalletStoreError, WalletStore, WalletStoreError};

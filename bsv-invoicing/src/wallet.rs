@@ -5,6 +5,7 @@ pub(crate) mod books;
 mod catch_up;
 mod channel;
 pub(crate) mod checkout;
+mod claims;
 mod consolidate;
 mod destination;
 mod event_tail;

@@ -60,12 +60,12 @@ async fn redb_does_what_every_back_end_must() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn redb_serves_many_at_once_as_every_back_end_must() {
-    store_conformance::run_at_once::<RedbPlace>().await;
+    store_conformance::run_at_once::<RedbPlace>(50).await;
 }
 
 #[test]
 fn redb_adds_coins_up_as_every_back_end_must() {
-    store_conformance::run_random_steps::<RedbPlace>();
+    store_conformance::run_random_steps::<RedbPlace>(100);
 }
 
 type InvoiceRow<'a> =
@@ -302,12 +302,12 @@ async fn files_of_newer_versions_and_of_other_programs_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 13).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 14).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 13, known: 12, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 14, known: 13, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {

@@ -13,7 +13,9 @@ use hyper::{HeaderMap, StatusCode};
 
 pub use jwt::{JwtKey, WeakJwtKey};
 pub use scope::{Grant, GrantParseError, Scope};
-pub(crate) use tokens::{ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft};
+pub(crate) use tokens::{
+    ChangeError, FILE_NAME as TOKENS_FILE_NAME, IssuedToken, TokenDraft, file_of_rows,
+};
 pub use tokens::{TokenFileError, Tokens};
 
 use jwt::JwtError;
@@ -78,6 +80,11 @@ impl Access {
     /// Makes the access control for these settings and tokens.
     pub fn new(config: AccessConfig, tokens: Arc<Tokens>) -> Self {
         Self { config, tokens }
+    }
+
+    /// Takes note of tokens that other servers make and revoke, until it is dropped.
+    pub(crate) async fn follow_tokens(&self) {
+        self.tokens.follow().await;
     }
 
     /// Identifies the sender of these headers at a listener that may require a token.

@@ -1,10 +1,10 @@
 //! The contents of a backup, and how they are written: see `docs/adr/0017-backups.md`.
 
-use std::fs::{self, File};
-use std::io::{self, Cursor, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
-use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
+use bsv_invoicing::{RedbWalletStore, Timestamp};
 use bsv_minerid::{MinerIds, RedbIdentityStore};
 use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
 use bsv_tx::Network;
@@ -12,7 +12,9 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::access::TOKENS_FILE_NAME;
+use crate::access::{TOKENS_FILE_NAME, Tokens};
+use crate::store_move::MoveError;
+use crate::wallet_store::Wallet;
 
 /// The beginning of a sealed backup. The length of this beginning precedes it in four bytes,
 /// little-endian. The contents of the files follow.
@@ -61,6 +63,8 @@ pub(crate) enum BackupError {
     Archive(#[from] ArchiveError),
     #[error("cannot read {path}: {source}")]
     Read { path: String, source: io::Error },
+    #[error("the wallet cannot be copied from its database: {0}")]
+    Database(#[from] MoveError),
     #[error("the length of {0} has changed")]
     Changed(String),
 }
@@ -77,6 +81,7 @@ impl Contents {
     pub(crate) async fn collect(
         network: Network,
         network_dir: &Path,
+        tokens: &Tokens,
         wallet: Option<&Wallet>,
         ids: Option<&MinerIds>,
         keystore: &Keystore,
@@ -90,20 +95,15 @@ impl Contents {
         };
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
-            let file = wallet.store().copy().await?.into_file()?;
+            let file = wallet.store().copy(network_dir).await?;
             contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {
             let file = ids.store().copy()?.into_file()?;
             contents.add_file(Place::MinerId, RedbIdentityStore::FILE_NAME, file)?;
         }
-        let tokens = network_dir.join(TOKENS_FILE_NAME);
-        match fs::read(&tokens) {
-            Ok(tokens) => contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(source) => {
-                return Err(BackupError::Read { path: tokens.display().to_string(), source });
-            }
+        if !tokens.all().is_empty() {
+            contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens.to_file());
         }
         for file in keystore.files()? {
             contents.add_bytes(Place::Keystore, &file.name, file.contents);

@@ -11,8 +11,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bsv_invoicing::PaymentRules;
 use bsv_invoicing::dpp::Merchant;
+use bsv_invoicing::{PaymentRules, PostgresOptions};
 use bsv_minerid::{Alias, PlainKeys};
 use bsv_network::NodeSettings;
 use bsv_store::{KeystoreError, StretchedPassphrase};
@@ -24,11 +24,12 @@ use secrecy::SecretString;
 pub use self::error::ConfigError;
 use self::settings::{
     AuthSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings, WalletSettings,
+    WalletStoreSettings,
 };
 pub use self::settings::{StaleCopy, TlsFiles};
 pub use self::shown::ShownSettings;
-use self::sources::absolute;
 pub use self::sources::{CONFIG_VARIABLE, ConfigSources, PASSPHRASE_VARIABLE};
+use self::sources::{absolute, read};
 use crate::access::{AccessConfig, JwtKey};
 
 /// The effective configuration, checked.
@@ -120,6 +121,8 @@ pub struct WalletConfig {
     pub tls: Option<TlsFiles>,
     /// How long an invoice can be paid, unless the invoice says otherwise.
     pub expiry: Duration,
+    /// The database that it lies in; none if it lies in a file of the data directory.
+    pub store: Option<PostgresOptions>,
     /// The most memory that cached pages of the store may take, in bytes.
     pub cache_bytes: usize,
     /// The payee, as shown to payers.
@@ -303,10 +306,19 @@ fn with_defaults(settings: Settings, network_dir: &Path) -> Result<Settings, Con
             .transpose()?,
         rpc_port: Some(settings.rpc_port.unwrap_or_else(|| default_rpc_port(settings.network))),
         tls: files(settings.tls)?,
-        wallet: WalletSettings { tls: files(wallet.tls)?, ..wallet },
+        wallet: WalletSettings {
+            tls: files(wallet.tls)?,
+            store: wallet.store.map(with_absolute_file).transpose()?,
+            ..wallet
+        },
         payments: PaymentsSettings { tls: files(payments.tls)?, ..payments },
         ..settings
     })
+}
+
+fn with_absolute_file(store: WalletStoreSettings) -> Result<WalletStoreSettings, ConfigError> {
+    let password_file = store.password_file.map(|path| absolute(&path)).transpose()?;
+    Ok(WalletStoreSettings { password_file, ..store })
 }
 
 fn node(settings: &Settings) -> Result<Option<NodeSettings>, ConfigError> {
@@ -397,6 +409,7 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
         address: SocketAddr::new(host, settings.port),
         tls: settings.tls.clone(),
         expiry: Duration::from_secs(u64::from(hours) * 3600),
+        store: settings.store.as_ref().map(wallet_store).transpose()?,
         cache_bytes: (megabytes as usize) << 20,
         merchant: settings.merchant.clone().into(),
         pay_limit: settings.pay_limit_satoshis,
@@ -412,6 +425,19 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
         webhook_networks: networks("webhooks.allowNetworks", &webhooks.allow_networks)?,
         payments: payments_config(payments)?,
     })
+}
+
+fn wallet_store(settings: &WalletStoreSettings) -> Result<PostgresOptions, ConfigError> {
+    let options = PostgresOptions::from_url(&settings.url)?;
+    if options.has_password() {
+        return Err(ConfigError::Inconsistent(
+            "wallet.store.url holds a password: put it in a file, and name that in wallet.store.passwordFile",
+        ));
+    }
+    match &settings.password_file {
+        Some(path) => Ok(options.with_password(read(path)?.trim_end_matches(['\r', '\n']))),
+        None => Ok(options),
+    }
 }
 
 fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, ConfigError> {

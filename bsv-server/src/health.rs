@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
 use hyper::StatusCode;
 use serde::Serialize;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::http::{Answer, Declared, answer};
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
+use crate::wallet_store::Wallet;
 
 /// Answers `/healthz` and `/readyz`, which need no token and tell no secrets.
 #[derive(Debug)]
@@ -91,6 +92,8 @@ struct ReadyJson {
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long to wait for the node.
 const NODE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to wait for the database of the wallet.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
     pub(crate) fn new(stores: &Stores) -> Self {
@@ -149,7 +152,7 @@ impl Health {
             dirs.iter().try_for_each(|dir| check_writable(dir))
         });
         let store = match written.await.expect("the task neither panics nor is cancelled") {
-            Ok(()) => StoreState::Writable,
+            Ok(()) => self.look_at_database().await,
             Err(error) => {
                 tracing::warn!("not ready: {error}");
                 StoreState::NotWritable
@@ -161,6 +164,21 @@ impl Health {
         let damaged = self.damaged_stores();
         let (broken_aliases, stale_aliases) = self.ailing_aliases();
         Readiness { store, damaged, node, txindex, broken_aliases, stale_aliases, clock }
+    }
+
+    async fn look_at_database(&self) -> StoreState {
+        let Some(wallet) = &self.wallet else { return StoreState::Writable };
+        match timeout(DATABASE_TIMEOUT, wallet.store().probe()).await {
+            Ok(Ok(())) => StoreState::Writable,
+            Ok(Err(error)) => {
+                tracing::warn!("not ready: {error}");
+                StoreState::NotWritable
+            }
+            Err(_) => {
+                tracing::warn!("not ready: the database does not answer");
+                StoreState::NotWritable
+            }
+        }
     }
 
     fn ailing_aliases(&self) -> (Vec<String>, Vec<String>) {

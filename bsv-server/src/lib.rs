@@ -30,10 +30,12 @@ mod run;
 mod service_manager;
 mod serving;
 mod store_check;
+mod store_move;
 mod surface;
 mod version;
 mod visible;
 mod wallet;
+mod wallet_store;
 
 pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
@@ -49,8 +51,9 @@ pub use listeners::HandedSockets;
 pub use logging::{LogForm, log_to_stderr};
 pub use opening::{Create, OpenError, are_identities_in, is_wallet_in};
 pub use pipeline::patterns;
-pub use restore::{RestoreError, Restored, restore_backup, restore_words};
+pub use restore::{RestoreError, Restored, WordsRestored, restore_backup, restore_words};
 pub use run::{Launch, StartError, main, run, serve_connection, survive_file_size_limit};
+pub use store_move::{MoveError, MoveTarget, accept_loss, move_restored, move_wallet};
 pub use surface::Surface;
 pub use version::{COMMIT, version};
 pub use visible::steers;

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::{
-    OpenWalletStoreError, OwnListeners, RedbWalletStore, Wallet, WalletSeed, WalletSettings,
+    OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, WalletSeed,
+    WalletSettings,
 };
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
 use bsv_store::{
-    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StretchedPassphrase,
+    DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StoreError,
+    StretchedPassphrase,
 };
 use thiserror::Error;
 use tokio::time::sleep;
@@ -18,6 +21,7 @@ use tokio::time::sleep;
 use crate::access::{TokenFileError, Tokens};
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::surface::Surface;
+use crate::wallet_store::{AnyWalletStore, Wallet};
 
 /// The parts that are created if they are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +163,6 @@ impl Stores {
             _ => config.keystore.stretched_passphrase()?,
         };
         let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
-        let tokens = Arc::new(Tokens::open(&config.network_dir)?);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
@@ -179,6 +182,8 @@ impl Stores {
         };
         let wallet = match config.wallet.as_ref().zip(keystore.clone()) {
             Some((wallet, keystore)) => {
+                // Another server may have the database, or it comes soon: there is nothing to restore.
+                let needs = if wallet.store.is_some() { Needs::All } else { needs };
                 let (node, lock) = (node.clone(), Arc::clone(&lock));
                 let opened =
                     open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await;
@@ -186,6 +191,7 @@ impl Stores {
             }
             None => None,
         };
+        let tokens = Arc::new(open_tokens(&config.network_dir, wallet.clone())?);
         Ok(Self { config, tokens, node, keystore, ids, wallet, failures, lock })
     }
 }
@@ -214,7 +220,8 @@ fn without_missing(config: Config, create: Create) -> Result<Config, OpenError> 
 /// Whether there is a wallet in the configured directory. A wallet without its store counts too, if
 /// its seed exists.
 pub fn is_wallet_in(config: &Config) -> bool {
-    config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
+    config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some())
+        || config.network_dir.join(RedbWalletStore::FILE_NAME).is_file()
         || WalletSeed::is_in(&config.keystore.dir)
 }
 
@@ -223,6 +230,9 @@ pub fn are_identities_in(config: &Config) -> bool {
     let dir = config.minerid.as_ref().map(|minerid| &minerid.data_dir);
     dir.is_some_and(|dir| dir.join(RedbIdentityStore::FILE_NAME).is_file())
 }
+
+/// The file in which a server remembers what it has seen of a wallet in a database.
+pub(crate) const MEMORY_FILE_NAME: &str = "wallet.step";
 
 /// The name of a server in a lock. Commands release a lock soon, a server does not.
 pub(crate) const SERVER: &str = "bsv-server";
@@ -244,6 +254,19 @@ async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, 
             locked => return locked,
         }
         sleep(LOCK_PERIOD).await;
+    }
+}
+
+/// Opens the tokens, which lie where the wallet does if that is a database.
+fn open_tokens(dir: &Path, wallet: Option<Arc<Wallet>>) -> Result<Tokens, TokenFileError> {
+    match wallet.filter(|wallet| wallet.store().database().is_some()) {
+        Some(wallet) => {
+            let dir = dir.to_owned();
+            // Whoever calls may be in a runtime, which must not be blocked by another one.
+            let opened = thread::spawn(move || Tokens::open_in_database(wallet, &dir)).join();
+            opened.unwrap_or(Err(StoreError::Panicked.into()))
+        }
+        None => Tokens::open(dir),
     }
 }
 
@@ -279,6 +302,19 @@ fn open_identities(
     })
 }
 
+fn open_wallet_store(
+    config: &Config,
+    wallet: &WalletConfig,
+    lock: Arc<DirLock>,
+) -> Result<AnyWalletStore, OpenError> {
+    if let Some(database) = &wallet.store {
+        let database = database.clone().for_server(config.network_dir.join(MEMORY_FILE_NAME));
+        return Ok(AnyWalletStore::Postgres(PostgresWalletStore::open(database)?));
+    }
+    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
+    Ok(AnyWalletStore::Redb(RedbWalletStore::open(lock, options)?))
+}
+
 /// Opens the wallet. For a new store, `origin` tells where the seed comes from.
 pub(crate) async fn open_wallet(
     config: &Config,
@@ -288,8 +324,7 @@ pub(crate) async fn open_wallet(
     keystore: Arc<Keystore>,
     origin: KeyEvent,
 ) -> Result<Wallet, OpenError> {
-    let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
-    let store = RedbWalletStore::open(lock, options)?;
+    let store = open_wallet_store(config, wallet, lock)?;
     let settings = WalletSettings {
         network: config.network,
         expiry: wallet.expiry,

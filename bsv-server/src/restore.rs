@@ -9,7 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bsv_invoicing::{Recovery, Walk, WalletSeed};
+use bsv_invoicing::{
+    PostgresWalletStore, Recovery, Walk, WalletSeed, WalletStoreError, holds_no_wallet,
+};
 use bsv_network::NodeRpc;
 use bsv_store::{
     ArchiveError, ArchiveReader, DirLock, FileError, KeyEvent, Keystore, KeystoreError, LockError,
@@ -76,6 +78,12 @@ pub enum RestoreError {
     /// The settings disable the wallet.
     #[error("the wallet is disabled and cannot be restored")]
     WalletDisabled,
+    /// The database that the settings name has a wallet.
+    #[error("the database that the settings name holds a wallet already")]
+    DatabaseHoldsWallet,
+    /// The database that the settings name cannot be read.
+    #[error(transparent)]
+    Database(#[from] WalletStoreError),
     /// The audit log could not be written.
     #[error("cannot write the audit log: {0}")]
     Audit(String),
@@ -92,13 +100,34 @@ pub struct Restored {
     pub keys: usize,
 }
 
-/// Restores a backup, which has its own passphrase, into the configured directories.
+/// The parts of a wallet that its words restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WordsRestored {
+    /// The keys, and the coins that the chain shows.
+    Coins(Recovery),
+    /// Only the keys: there is no node to search the chain with.
+    Keys,
+    /// Only the keys: the wallet itself is in the configured database.
+    KeysOfDatabase,
+}
+
+/// Restores a backup, which has its own passphrase, into the configured directories. The wallet is
+/// then in its file, and [can be moved](crate::move_restored) to the configured database, which
+/// must hold no wallet.
 pub async fn restore_backup(
     config: &Config,
     path: &Path,
     passphrase: &SecretString,
 ) -> Result<Restored, RestoreError> {
-    let stage = Stage::prepare(config)?;
+    let mut stage = Stage::prepare(config)?;
+    if database_holds_wallet(config).await? {
+        return Err(RestoreError::DatabaseHoldsWallet);
+    }
+    // A backup holds the file of a wallet.
+    if let Some(wallet) = &mut stage.config.wallet {
+        wallet.store = None;
+    }
     let of_backup = |source| RestoreError::Archive { path: path.to_owned(), source };
     let contents = |reason| RestoreError::Contents { path: path.to_owned(), reason };
     let file = File::open(path).map_err(io_error("open", path))?;
@@ -137,14 +166,16 @@ pub async fn restore_backup(
 }
 
 /// Restores a wallet from its words. With a node, searches the chain for its coins as `walk` says.
-/// `progress` receives the height that was read, and the last one.
+/// `progress` receives the height that was read, and the last one. If the configured database
+/// already holds the wallet, restores only its keys.
 pub async fn restore_words(
     config: &Config,
     seed: &WalletSeed,
     walk: Walk,
     progress: impl FnMut(u32, u32),
-) -> Result<Option<Recovery>, RestoreError> {
+) -> Result<WordsRestored, RestoreError> {
     let stage = Stage::prepare(&Config { minerid: None, ..config.clone() })?;
+    let is_in_database = database_holds_wallet(config).await?;
     let config = &stage.config;
     let wallet = config.wallet.as_ref().ok_or(RestoreError::WalletDisabled)?;
     let keys = &config.keystore;
@@ -155,15 +186,24 @@ pub async fn restore_words(
     let node = config.node.clone().map(NodeRpc::new);
     let keystore = Arc::new(keystore);
     let wallet = open_wallet(config, wallet, node, lock, keystore, KeyEvent::Imported).await?;
-    let recovery = match wallet.has_node() {
-        true => Some(wallet.recover(walk, progress).await?),
-        false => {
-            wallet.skip_keys(walk.lookahead).await?;
-            None
-        }
+    let restored = if is_in_database {
+        WordsRestored::KeysOfDatabase
+    } else if wallet.has_node() {
+        WordsRestored::Coins(wallet.recover(walk, progress).await?)
+    } else {
+        wallet.skip_keys(walk.lookahead).await?;
+        WordsRestored::Keys
     };
     stage.put_in_place()?;
-    Ok(recovery)
+    Ok(restored)
+}
+
+/// Whether the database that the settings name, if they name one, holds a wallet.
+async fn database_holds_wallet(config: &Config) -> Result<bool, RestoreError> {
+    let database = config.wallet.as_ref().and_then(|wallet| wallet.store.clone());
+    let Some(database) = database else { return Ok(false) };
+    let store = PostgresWalletStore::open(database).map_err(OpenError::from)?;
+    Ok(!holds_no_wallet(&store).await?)
 }
 
 /// Opens every key. Answers their number.

@@ -50,7 +50,7 @@ struct Arguments {
     log: LogForm,
 }
 
-/// Why the server could not start.
+/// Why the server could not start, or go on.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -77,6 +77,9 @@ pub enum StartError {
         "a socket that listens on {0} was handed over, but no listener in the settings has that address"
     )]
     UnwantedSocket(SocketAddr),
+    /// Other servers of the wallet in the database took this one for dead.
+    #[error("other servers have taken over the work of this one, as it was silent for too long")]
+    Overtaken,
     /// The operating system refuses something that the server needs.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -174,9 +177,10 @@ pub struct Launch {
 /// How long to wait for a server that hands over its sockets and stops.
 const HANDOVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Opens the data directory, listens, and serves until `shutdown` completes. Then it finishes the
-/// requests in flight: those of payers, of the wallet and of the command line first, while the
-/// miner identity listener still serves.
+/// Opens the data directory, listens, and serves until `shutdown` completes, or until other
+/// servers of its wallet take this one for dead. Then it finishes the requests in flight: those of
+/// payers, of the wallet and of the command line first, while the miner identity listener still
+/// serves.
 ///
 /// As soon as a listener accepts connections, a line such as `listening minerid
 /// http://127.0.0.1:9002` tells its address, with `https` for TLS. If sockets were handed over, it
@@ -213,8 +217,12 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     };
     service_manager::tell_ready();
     let (stop_services, services_stopped) = watch::channel(());
+    let mut is_overtaken = false;
     let served = async {
-        shutdown.await;
+        tokio::select! {
+            () = shutdown => {}
+            () = overtaken(&instance) => is_overtaken = true,
+        }
         stop(&instance, serving).await;
         // Requests in flight may still hand out documents, which is noted at the end.
         drop(stop_services);
@@ -222,7 +230,9 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     let served_and_ended =
         async { tokio::join!(served, run_services(&instance, services_stopped)) };
     let stores = check_stores(&instance);
-    let background = async { tokio::join!(stores, watch_node(&instance), reread, tell_story) };
+    let tokens = instance.access.follow_tokens();
+    let background =
+        async { tokio::join!(stores, watch_node(&instance), reread, tell_story, tokens) };
     tokio::select! {
         _ = served_and_ended => {}
         _ = background => {}
@@ -232,7 +242,15 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         story.finish().await;
     }
     tracing::info!("stopped");
-    Ok(())
+    if is_overtaken { Err(StartError::Overtaken) } else { Ok(()) }
+}
+
+/// Completes when other servers of the wallet take this one for dead.
+async fn overtaken(instance: &Instance) {
+    match &instance.wallet {
+        Some(api) => api.wallet().store().overtaken().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Starts all listeners, and tells where they listen. `followers` receives the tasks that watch

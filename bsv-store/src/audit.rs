@@ -7,7 +7,9 @@ mod table;
 use sha2::{Digest, Sha256};
 
 #[cfg(feature = "database")]
-pub use self::table::{append_to_audit_log, create_audit_log, read_audit_log, verify_audit_log};
+pub use self::table::{
+    append_to_audit_log, copy_to_audit_log, create_audit_log, read_audit_log, verify_audit_log,
+};
 
 /// What an entry of the log tells: an event of a key, of access, or an act of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +88,23 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
+    /// The entry after the one of `tail`. `at_micros` is its time in microseconds since 1970, or
+    /// that of the entry before if that is later.
+    pub fn next(tail: AuditTail, event: KeyEvent, subject: &str, at_micros: u64) -> Self {
+        Self {
+            number: tail.number + 1,
+            at_micros: at_micros.max(tail.at_micros),
+            event: event.name().to_owned(),
+            subject: subject.to_owned(),
+            previous: tail.hash,
+        }
+    }
+
+    /// The values that the next entry depends on.
+    pub fn tail(&self) -> AuditTail {
+        AuditTail { number: self.number, at_micros: self.at_micros, hash: self.hash() }
+    }
+
     /// The SHA-256 of the entry: of its number and time as eight bytes each, little-endian, of its
     /// event and subject, each after its length in eight bytes, and of the hash of the entry
     /// before.
@@ -102,14 +121,50 @@ impl AuditEntry {
     }
 }
 
+/// The values of the last entry that the next entry depends on. Zeros before the first entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditTail {
+    /// The number of the last entry.
+    pub number: u64,
+    /// When the last entry was written, in microseconds since 1970.
+    pub at_micros: u64,
+    /// The hash of the last entry.
+    pub hash: [u8; 32],
+}
+
 /// The result of a check of the log from its beginning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCheck {
     /// The number of entries that fit, from the first on.
     pub entries: u64,
     /// The hash of the last entry that fits, or zeros if there is none. Keep it elsewhere to notice
     /// later whether entries were cut off.
     pub head: [u8; 32],
+    /// When the last entry that fits was written, in microseconds since 1970.
+    pub last_at_micros: u64,
     /// Why the next entry does not fit, if there is one.
     pub fault: Option<String>,
+}
+
+impl AuditCheck {
+    /// Takes the next entry in. Answers whether it fits; one that does not is the last to be taken in.
+    pub fn take(&mut self, entry: &AuditEntry) -> bool {
+        let expected = self.entries + 1;
+        self.fault = if entry.number != expected {
+            Some(format!("entry {expected} is missing; entry {} follows", entry.number))
+        } else if entry.previous != self.head {
+            Some(format!("entry {expected} does not carry the hash of the one before it"))
+        } else if entry.at_micros < self.last_at_micros {
+            Some(format!("entry {expected} has an earlier time than the one before it"))
+        } else {
+            None
+        };
+        if self.fault.is_some() {
+            return false;
+        }
+        self.entries = expected;
+        self.head = entry.hash();
+        self.last_at_micros = entry.at_micros;
+        true
+    }
 }

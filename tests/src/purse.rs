@@ -53,7 +53,12 @@ impl Purse {
     /// # Panics
     /// If there is none.
     pub fn coin(&self) -> Coin {
-        self.coins.lock().unwrap().pop().expect("the purse has a coin")
+        self.try_coin().expect("the purse has a coin")
+    }
+
+    /// Takes a coin out if there is one.
+    pub fn try_coin(&self) -> Option<Coin> {
+        self.coins.lock().unwrap().pop()
     }
 
     /// The coins of this purse among the outputs of a transaction.
@@ -135,7 +140,7 @@ impl Bill {
         Self::try_at(url).unwrap()
     }
 
-    /// Reads the terms of a payee that may not answer.
+    /// Reads the terms of a payee that may not answer, or only that it cannot do so now (503).
     ///
     /// # Panics
     /// If the answer is something else.
@@ -159,6 +164,9 @@ impl Bill {
         let (address, path) = rest.split_at(rest.find('/').unwrap());
         let payee = Client::new(address);
         let reply = payee.try_send("GET", path, &[("Accept", content_type)], b"")?;
+        if reply.status == 503 {
+            return Err(io::Error::other(reply.body));
+        }
         assert_eq!(reply.status, 200, "{url}: {}", reply.body);
         let received = ReceivedTerms::from_json(reply.body.as_bytes(), Network::Regtest).unwrap();
         Ok(Self { payee, path: path.to_owned(), received })
@@ -189,9 +197,14 @@ impl Bill {
 
     /// Pays with a transaction, possibly without an answer.
     pub fn try_post(&self, transaction: &Transaction) -> io::Result<Reply> {
+        self.post_to(&self.payee, transaction)
+    }
+
+    /// Pays at another server of the payee, possibly without an answer.
+    pub fn post_to(&self, payee: &Client, transaction: &Transaction) -> io::Result<Reply> {
         let content_type = self.received.dialect().payment_type();
         let headers = [("Content-Type", content_type)];
-        self.payee.try_send("POST", &self.path, &headers, &self.payment(transaction))
+        payee.try_send("POST", &self.path, &headers, &self.payment(transaction))
     }
 }
 

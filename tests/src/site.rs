@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +16,11 @@ use crate::build::{cli_program, server_program};
 use crate::http::{Client, Reply};
 use crate::node::Node;
 use crate::openapi;
+use crate::postgres::Postgres;
 use crate::sockets::ListeningSockets;
+
+/// The server of wallets that tests have in a database, though they do not ask for one. No test kills it.
+static POSTGRES: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsync=off"]));
 
 /// A data directory and the settings that server and command line share.
 #[derive(Debug)]
@@ -55,7 +60,8 @@ pub struct Server {
 }
 
 impl Site {
-    /// A new data directory, on regtest and without a node. Listeners take free ports.
+    /// A new data directory, on regtest and without a node. Listeners take free ports. With the environment variable
+    /// `BSV_TEST_STORE=postgres` the wallets of all sites lie in databases of one server.
     pub fn new() -> Self {
         Self::with(json!({}))
     }
@@ -76,8 +82,22 @@ impl Site {
                 settings[listener]["port"] = json!(0);
             }
         }
+        if std::env::var_os("BSV_TEST_STORE").is_some_and(|store| store == "postgres")
+            && settings["wallet"]["enabled"] != json!(false)
+            && settings["wallet"]["store"].is_null()
+        {
+            settings["wallet"]["store"] = json!({ "url": POSTGRES.fresh_url() });
+        }
         let dir = TempDir::new().unwrap();
         Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Copies the keystore of another site, as operators do for a second server of one wallet.
+    pub fn take_keystore_of(&self, other: &Self) {
+        let [from, to] = [other, self].map(|site| site.network_dir().join("keystore"));
+        copy_dir(&from, &to);
+        // It belongs to the process that uses the other one.
+        let _ = fs::remove_file(to.join("lock"));
     }
 
     /// Makes the service use another node from its next start on.
@@ -417,6 +437,11 @@ impl Server {
     /// Asks the server to stop, and returns its exit code.
     pub fn stop(mut self) -> i32 {
         self.begin_stop();
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// Waits until the server has ended by itself. Answers its exit code.
+    pub fn wait(mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use bsv_invoicing::{DEFAULT_LOOKAHEAD, Recovery, Walk, WalletSeed};
-use bsv_server::{restore_backup, restore_words};
+use bsv_invoicing::{DEFAULT_LOOKAHEAD, Walk, WalletSeed};
+use bsv_server::{WordsRestored, move_restored, restore_backup, restore_words};
 use clap::Args;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -59,6 +59,7 @@ impl RestoreArguments {
         let waiting = context.wait("restoring");
         let source = if is_piped { Path::new("/dev/stdin") } else { file };
         let restored = restore_backup(&config, source, &passphrase).await?;
+        move_restored(&config).await.map_err(CliError::RestoredInFile)?;
         drop(waiting);
         let (created_at, keys) = (&restored.created_at, restored.keys);
         context.print(json!({ "createdAt": created_at, "keys": keys }), || {
@@ -99,26 +100,27 @@ fn read_words() -> Result<Zeroizing<String>, CliError> {
     Ok(words)
 }
 
-fn show(context: &Context, recovery: Option<Recovery>) -> Result<(), CliError> {
-    let described = recovery.as_ref().map(|found| {
-        json!({
+fn show(context: &Context, restored: WordsRestored) -> Result<(), CliError> {
+    let described = match &restored {
+        WordsRestored::Coins(found) => Some(json!({
             "height": found.height,
             "transactions": found.transactions,
             "coins": found.coins,
             "balance": found.balance,
-        })
-    });
-    context.print(json!({ "found": described }), || {
-        match recovery {
-        Some(found) => format!(
+        })),
+        _ => None,
+    };
+    context.print(json!({ "found": described }), || match restored {
+        WordsRestored::Coins(found) => format!(
             "The wallet is restored: {} coins of {} satoshis in {} transactions, up to block {}\n",
             found.coins, found.balance, found.transactions, found.height
         ),
-        None => {
-            "The keys of the wallet are restored. The search for its coins was skipped, because no node is \
-             configured. To find them, restore the words with a node in an empty directory.\n"
-                .to_owned()
+        WordsRestored::KeysOfDatabase => {
+            "The keys of the wallet in the database are restored.\n".to_owned()
         }
-    }
+        _ => "The keys of the wallet are restored. The search for its coins was skipped, because \
+             no node is configured. To find them, restore the words with a node in an empty \
+             directory.\n"
+            .to_owned(),
     })
 }

@@ -62,7 +62,7 @@ impl CreateArguments {
             "scopes": self.scopes.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "expiresAt": self.expiry.moment(),
         });
-        let mut service = context.service(Stores::Neither).await?;
+        let mut service = context.service(Stores::Tokens).await?;
         let answer = service.post("/control/tokens", token).await?;
         let token = answer.value()?;
         context.print(&answer.body, || format!("{}\n", text(&token, "token")))?;
@@ -71,7 +71,7 @@ impl CreateArguments {
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
-    let answer = context.service(Stores::Neither).await?.get("/control/tokens").await?;
+    let answer = context.service(Stores::Tokens).await?.get("/control/tokens").await?;
     let tokens = answer.value()?;
     context.print(&answer.body, || {
         if elements(&tokens).is_empty() {
@@ -104,7 +104,7 @@ impl RevokeArguments {
         let id = self.id;
         let effect = format!("Callers with token {id} are then refused.");
         self.consent.ask(context, &effect, "Revoke it?", "revoked")?;
-        let mut service = context.service(Stores::Neither).await?;
+        let mut service = context.service(Stores::Tokens).await?;
         let answer = service.delete(format!("/control/tokens/{id}")).await?;
         context.print(&answer.body, || format!("Token {id} is revoked\n"))
     }

@@ -1,6 +1,7 @@
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{AllFigures, Rows, Rules};
 use crate::model::event::EventKind;
+use crate::model::process::ProcessId;
 use crate::model::settlement::PaymentRules;
 
 /// The rows that a batch of commands works on, and the figures that it keeps in memory.
@@ -9,6 +10,8 @@ pub struct Books<R> {
     pub(super) rows: R,
     pub(super) figures: Figures,
     pub(super) rules: PaymentRules,
+    /// The process that runs the commands.
+    pub(super) process: ProcessId,
     /// The events that the batch has written, in their order.
     pub(super) told: Vec<EventKind>,
     /// The figures in the store.
@@ -16,11 +19,17 @@ pub struct Books<R> {
 }
 
 impl<R: Rows> Books<R> {
-    /// Opens the books for a batch.
+    /// Opens the books for a batch of the only process that has the store.
     pub fn open(rows: R) -> Result<Self, R::Error> {
+        Self::open_for(ProcessId::ALONE, rows)
+    }
+
+    /// Opens the books for a batch of a process.
+    pub fn open_for(process: ProcessId, rows: R) -> Result<Self, R::Error> {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         let rules = rows.get::<Rules>(&())?.unwrap_or_default();
-        Ok(Self { rows, stored_figures: figures.clone(), figures, rules, told: Vec::new() })
+        let stored_figures = figures.clone();
+        Ok(Self { rows, figures, rules, process, told: Vec::new(), stored_figures })
     }
 
     /// The kinds of the events that the batch has written so far, in their order.

@@ -8,6 +8,12 @@ pub trait Command: Send + Sync + 'static {
 
     /// Makes the change.
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error>;
+
+    /// About how many bytes the change adds to the books, if these may be many. Large changes do not all
+    /// share a commit.
+    fn weight(&self) -> usize {
+        0
+    }
 }
 
 /// A question about the books.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::ledger::coin_choice::place;
 use crate::ledger::event_log::Tellings;
 use crate::ledger::rows::{
-    Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages, MinedAt,
-    Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
+    Claims, Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages,
+    MinedAt, Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
 };
 use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
@@ -14,6 +14,7 @@ use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::holdings::Holding;
 use crate::model::outgoing::OutgoingRecord;
+use crate::model::process::Task;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
@@ -74,6 +75,9 @@ impl<R: Rows> Books<R> {
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
         self.follow_from(number, before.state, new, at)?;
+        if before.state.is_open() && !new.is_open() {
+            self.rows.remove::<Claims>(Task::Offering(number))?;
+        }
         let made = self.made_by(number)?;
         for (key, receipt) in &made {
             self.recount_receipt(*key, receipt, &before, &after)?;

@@ -132,7 +132,7 @@ pub struct LedgerTotals {
 
 /// Hands all items to `step`: transactions in the order of their numbers, then paid invoices, then
 /// the totals. The answer is the value that `step` has made of them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FoldLedger<A, F> {
     /// The value that `step` begins with.
     pub start: A,

@@ -4,9 +4,10 @@
 use bsv_tx::{Transaction, Txid};
 
 use crate::ledger::rows::{
-    Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
+    Claims, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
 };
 use crate::ledger::{Books, Command, Query};
+use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Proof, Purpose, TransactionRecord};
@@ -49,7 +50,7 @@ impl Command for Notice {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         for Noticed { transaction, place, came_at } in &self.shown {
-            let Known { mut records, lacking } = known(&books.rows, transaction)?;
+            let Known { mut records, lacking, .. } = known(&books.rows, transaction)?;
             if !lacking.is_empty() {
                 records.push(books.note_found(transaction, &lacking, *came_at)?);
             }
@@ -85,6 +86,8 @@ pub struct Known {
     pub records: Vec<(u64, TransactionRecord)>,
     /// The parts of it that concern the wallet and are stored under none of the numbers.
     pub lacking: OwnParts,
+    /// Whether a process is offering it to the network.
+    pub is_offered: bool,
 }
 
 /// The parts of a transaction that concern the wallet.
@@ -134,7 +137,11 @@ fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::E
             }
         }
     }
-    Ok(Known { records, lacking })
+    let mut is_offered = false;
+    for (number, _) in &records {
+        is_offered |= rows.get::<Claims>(&Task::Offering(*number))?.is_some();
+    }
+    Ok(Known { records, lacking, is_offered })
 }
 
 /// The numbers of a transaction, and the record under each.

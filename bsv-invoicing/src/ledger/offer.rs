@@ -10,6 +10,7 @@ use crate::ledger::rows::{
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::invoice::InvoiceState;
 use crate::model::payment::IncomingPayment;
+use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
@@ -35,6 +36,8 @@ pub struct Offer {
     /// Whether the network already has it. Such a payment is recorded whatever it pays and whenever
     /// it comes.
     pub is_known: bool,
+    /// The number of the claim to offer it: see [`Claim`](super::Claim).
+    pub claim: u64,
     /// The time.
     pub now: Timestamp,
     /// Since when the clock is doubted, if it is. Nothing expires after that time.
@@ -45,8 +48,10 @@ pub struct Offer {
 /// outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// The payment is recorded and must be offered to the network.
+    /// The payment is recorded, and this process must offer it to the network.
     Now(IncomingPayment),
+    /// Another process is offering it.
+    Elsewhere(IncomingPayment),
     /// The network showed it before.
     Before(IncomingPayment),
 }
@@ -64,7 +69,12 @@ impl Command for Offer {
         };
         match before.as_ref() {
             Some(known) if known.1.state.spends() => return Ok(Offered::Before(payment(known))),
-            Some(known) if known.1.state.is_open() => return Ok(Offered::Now(payment(known))),
+            Some(known) if known.1.state.is_open() => {
+                return Ok(match books.claim(Task::Offering(known.0), self.claim)? {
+                    true => Offered::Now(payment(known)),
+                    false => Offered::Elsewhere(payment(known)),
+                });
+            }
             _ => {}
         }
         let invoices = self.invoices(books)?;
@@ -90,11 +100,16 @@ impl Command for Offer {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
+        books.claim(Task::Offering(number), self.claim)?;
         // Once the network shows a transaction, anybody can send it to us.
         if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(number, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))
+    }
+
+    fn weight(&self) -> usize {
+        self.transaction.bytes.len() + self.ancestors.len()
     }
 }
 

@@ -13,10 +13,10 @@ use crate::ledger::notice::{payments_by, records_of};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Damaged, Events, FollowedBlock,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
     FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
     Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Transactions, Users, Withdrawals,
+    Refunds, Transactions, Users, WebhookChanges, Withdrawals,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -26,6 +26,7 @@ use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::model::payment::IncomingPayment;
+use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
 use crate::model::settlement::Received;
 use crate::model::time::Timestamp;
@@ -97,6 +98,19 @@ queries! {
         let mut payments = payments_by(rows, invoice, &txid)?;
         payments.retain(|(_, record)| record.state != TransactionState::Refused);
         Ok(payments.pop())
+    };
+    /// How often the owner has changed webhooks or asked for events again.
+    GetWebhookChanges() => u64: |rows| {
+        Ok(rows.get::<WebhookChanges>(&())?.unwrap_or_default())
+    };
+    /// The process that has a task.
+    GetHolder(task: Task) => Option<ProcessId>: |rows| {
+        Ok(rows.get::<Claims>(&task)?.map(|claimed| claimed.holder))
+    };
+    /// Whether a process is offering a payment of the invoice with this number.
+    IsOffered(invoice: u64) => bool: |rows| match rows.get::<InFlight>(&invoice)? {
+        Some(number) => Ok(rows.get::<Claims>(&Task::Offering(number))?.is_some()),
+        None => Ok(false),
     };
     /// The transaction that is being offered for the invoice with this number.
     GetInFlight(invoice: u64) => Option<bsv_tx::Txid>: |rows| {

@@ -105,7 +105,7 @@ impl<R: Rows> Books<R> {
         for key in keys {
             self.add_spend(*transaction_number, key)?;
         }
-        self.rows.remove::<Reservations>(*transaction_number)?;
+        self.end_reservation(*transaction_number)?;
         let record = OutgoingRecord {
             transaction: *transaction_number,
             cancellation: None,

@@ -111,6 +111,9 @@ pub enum Refusal {
     /// The webhook still has two secrets that sign.
     #[error("the previous secret still signs until {0}: wait until then before you make another")]
     TwoSecrets(Timestamp),
+    /// Another process moves the wallet to another store.
+    #[error("the wallet is being moved to another store: wait until that has ended")]
+    Moving,
     /// There is nothing to do.
     #[error("there is nothing to do")]
     NothingDue,

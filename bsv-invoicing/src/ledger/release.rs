@@ -1,7 +1,8 @@
 //! Releasing reserved coins for which no payment was recorded, so that they can be spent again.
 
-use crate::ledger::rows::{Reservations, Rows};
+use crate::ledger::rows::{Claims, Reservations, Rows};
 use crate::ledger::{Books, Command};
+use crate::model::process::Task;
 
 /// Releases the coins of one reservation.
 #[derive(Clone, Copy, Debug)]
@@ -18,21 +19,6 @@ impl Command for Release {
     }
 }
 
-/// Releases the coins of all reservations, for example after the process that made them has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct ReleaseAll;
-
-impl Command for ReleaseAll {
-    type Answer = ();
-
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        for (number, _) in books.rows.range::<Reservations>(..)? {
-            books.release(number)?;
-        }
-        Ok(())
-    }
-}
-
 impl<R: Rows> Books<R> {
     /// Releases the reservation with this number, if there is one.
     pub(crate) fn release(&mut self, number: u64) -> Result<(), R::Error> {
@@ -41,6 +27,12 @@ impl<R: Rows> Books<R> {
                 self.set_holder(key, None)?;
             }
         }
+        self.end_reservation(number)
+    }
+
+    /// Removes a reservation. Its coins are released, or spent by a payment that is recorded.
+    pub(crate) fn end_reservation(&mut self, number: u64) -> Result<(), R::Error> {
+        self.rows.remove::<Claims>(Task::Spending(number))?;
         self.rows.remove::<Reservations>(number).map(drop)
     }
 }

@@ -8,6 +8,7 @@ use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::process::Task;
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 
@@ -123,6 +124,7 @@ impl<R: Rows> Books<R> {
             self.set_holder(*key, Some(number))?;
         }
         self.rows.put::<Reservations>(number, &choice.keys)?;
+        self.claim(Task::Spending(number), 0)?;
         let selection = Selection { coins, change };
         Ok(Reservation { number, selection, previous: None })
     }

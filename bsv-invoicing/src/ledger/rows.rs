@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
-use bsv_store::KeyEvent;
+use bsv_store::{AuditEntry, KeyEvent};
 use bsv_tx::{BlockHash, Txid};
 
 pub use crate::ledger::damaged::Damaged;
@@ -18,6 +18,7 @@ use crate::model::delivery::Delivery;
 use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
+use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -90,6 +91,9 @@ macro_rules! kinds {
             }
         )*
 
+        /// The number of kinds of rows.
+        pub const KINDS: usize = [$(stringify!($kind)),*].len();
+
         /// Rows of all kinds, all as of one moment.
         pub trait ReadRows: Engine $(+ ReadTable<$kind>)* {
             /// The row with this key.
@@ -159,6 +163,9 @@ macro_rules! kinds {
 pub trait AuditLog: Engine {
     /// Adds an entry.
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), Self::Error>;
+
+    /// Adds an entry as it is in another log, which all entries before are of.
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), Self::Error>;
 }
 
 kinds! {
@@ -175,6 +182,8 @@ kinds! {
     EventLog: () => LogName;
     /// Id to webhook.
     Webhooks: WebhookId => Webhook;
+    /// How often the owner has changed webhooks or asked for events again, here or in another process.
+    WebhookChanges: () => u64;
     /// Id of a webhook and number of an event to the delivery.
     Deliveries: (WebhookId, u64) => Delivery;
     /// Id of a webhook, whether the delivery is over, the time of its next attempt or of the last
@@ -202,6 +211,9 @@ kinds! {
     Rules: () => PaymentRules;
     /// Hash of a public key whose P2PKH script is watched to the path of the key.
     Watched: [u8; 20] => KeyPath;
+    /// The hashes that were added to those most recently, if several processes share the store. The
+    /// last one stays.
+    NewlyWatched: u64 => [u8; 20];
     /// Keys that will be watched, and whose hashes are not stored yet: the first key to the index
     /// after the last one.
     WatchBacklog: KeyPath => u32;
@@ -250,6 +262,10 @@ kinds! {
     Withdrawals: u64 => WithdrawalRecord;
     /// Number that a future transaction will have to the receipts that are reserved for it.
     Reservations: u64 => Vec<ReceiptKey>;
+    /// The processes that have the wallet open.
+    Processes: ProcessId => ();
+    /// What a process alone does at the moment.
+    Claims: Task => Claimed;
     /// Number of a followed transaction to the time until which it is followed.
     FollowedTransactions: u64 => FollowedUntil;
     /// Number of a transaction and number of a proof, from 1, to the proof.

@@ -2,10 +2,11 @@
 
 use bsv_tx::Script;
 
-use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{ReadRows, Rows, WatchBacklog, Watched};
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{NewlyWatched, ReadRows, Rows, WatchBacklog, Watched};
 use crate::ledger::{Books, Command, Query};
 use crate::model::coin::{Change, KeyPath};
+use crate::model::process::ProcessId;
 
 /// Watches the P2PKH scripts of keys, for ever.
 #[derive(Clone, Debug)]
@@ -18,15 +19,25 @@ impl Command for Watch {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        self.keys.iter().try_for_each(|(hash, key)| books.rows.put::<Watched>(*hash, key))
+        self.keys.iter().try_for_each(|(hash, key)| books.watch(*hash, key))
     }
 }
 
 impl<R: Rows> Books<R> {
+    /// Watches the script of a key. Other processes find the hash in the list of new ones.
+    fn watch(&mut self, hash: [u8; 20], key: &KeyPath) -> Result<(), R::Error> {
+        if self.process != ProcessId::ALONE {
+            let last = self.rows.first::<NewlyWatched>(.., Descending, 1)?;
+            let number = last.first().map_or(0, |(number, _)| *number) + 1;
+            self.rows.put::<NewlyWatched>(number, &hash)?;
+        }
+        self.rows.put::<Watched>(hash, key)
+    }
+
     /// Watches the script of a change output, because everybody can see it in the chain.
     pub(crate) fn watch_change(&mut self, script: &Script, change: Change) -> Result<(), R::Error> {
         match script.public_key_hash() {
-            Some(hash) => self.rows.put::<Watched>(*hash, &change.key),
+            Some(hash) => self.watch(*hash, &change.key),
             None => Ok(()),
         }
     }
@@ -48,7 +59,7 @@ impl Command for WatchBacklogged {
         let Some(end) = books.rows.get::<WatchBacklog>(&self.from)? else { return Ok(()) };
         let mut index = self.from.index;
         for hash in &self.hashes {
-            books.rows.put::<Watched>(*hash, &KeyPath { index, ..self.from })?;
+            books.watch(*hash, &KeyPath { index, ..self.from })?;
             index += 1;
         }
         books.rows.remove::<WatchBacklog>(self.from)?;
@@ -80,6 +91,40 @@ impl Query for IsWatched {
 
     fn run<R: ReadRows>(self, rows: &R) -> Result<bool, R::Error> {
         Ok(rows.get::<Watched>(&self.0)?.is_some())
+    }
+}
+
+/// Up to `.1` of the hashes that were added most recently, after the one of this number, with their
+/// numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct GetNewlyWatched(pub u64, pub usize);
+
+impl Query for GetNewlyWatched {
+    type Answer = Vec<(u64, [u8; 20])>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        rows.first::<NewlyWatched>(self.0.saturating_add(1).., Ascending, self.1)
+    }
+}
+
+/// Forgets which hashes were added up to the one of this number. The last one is kept, so that no number
+/// is given out again.
+#[derive(Clone, Copy, Debug)]
+pub struct ForgetNewlyWatched {
+    /// The number.
+    pub until: u64,
+}
+
+impl Command for ForgetNewlyWatched {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let last = books.rows.first::<NewlyWatched>(.., Descending, 1)?;
+        let end = last.first().map_or(0, |(number, _)| *number).min(self.until.saturating_add(1));
+        for (number, _) in books.rows.range::<NewlyWatched>(..end)? {
+            books.rows.remove::<NewlyWatched>(number)?;
+        }
+        Ok(())
     }
 }
 

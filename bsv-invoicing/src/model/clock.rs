@@ -78,9 +78,16 @@ struct State {
 }
 
 impl Clock {
-    /// A clock that starts no earlier than `earliest`.
-    pub(crate) fn new(earliest: Timestamp) -> Self {
-        Self(Mutex::new(State::new(earliest, Timestamp::of_system(), uptime())))
+    /// A clock that starts no earlier than `earliest`. `shown` is what the clock that counts shows: the
+    /// system's or, if several processes share the store, the store's.
+    pub(crate) fn new(earliest: Timestamp, shown: Timestamp) -> Self {
+        Self(Mutex::new(State::new(earliest, shown, uptime())))
+    }
+
+    /// Takes note of what the clock that counts shows now.
+    pub(crate) fn read(&self, shown: Timestamp) -> &Self {
+        self.with_state(|state| state.read(shown, uptime()));
+        self
     }
 
     /// The time.
@@ -104,16 +111,14 @@ impl Clock {
     }
 
     /// Believes what the system's clock shows. Returns the doubt that this ends.
-    pub(crate) fn accept(&self) -> Option<ClockDoubt> {
+    pub(crate) fn accept(&self, shown: Timestamp) -> Option<ClockDoubt> {
         let doubt = self.doubt();
-        self.with_state(|state| state.accept(Timestamp::of_system(), uptime()));
+        self.with_state(|state| state.accept(shown, uptime()));
         doubt
     }
 
     fn with_state<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.read(Timestamp::of_system(), uptime());
-        f(&mut state)
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -215,9 +220,9 @@ mod tests {
     #[test]
     fn the_clock_never_goes_back() {
         let future = Timestamp::of_system().after(Duration::from_secs(HOUR));
-        let clock = Clock::new(future);
+        let clock = Clock::new(future, Timestamp::of_system());
         assert_eq!((clock.now(), clock.expiry_time(), clock.doubt()), (future, future, None));
-        let clock = Clock::new(Timestamp::from_micros(0));
+        let clock = Clock::new(Timestamp::from_micros(0), Timestamp::of_system());
         let first = clock.now();
         assert!(first >= Timestamp::of_system().before(Duration::from_secs(60)));
         assert!(clock.now() >= first);

@@ -14,7 +14,8 @@ pub const MAX_WEBHOOKS: usize = 16;
 /// The longest time for which a former secret still signs.
 pub const MAX_SECRET_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The id of a webhook: a random number, shown as 16 hexadecimal digits.
+/// The id of a webhook: a random number, shown as 16 hexadecimal digits. It has 63 bits, because
+/// the integers of some engines hold no more.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookId(u64);
 
@@ -23,7 +24,7 @@ impl WebhookId {
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)?;
-        Ok(Self(u64::from_be_bytes(bytes)))
+        Ok(Self(u64::from_be_bytes(bytes) >> 1))
     }
 
     /// The id of this number.

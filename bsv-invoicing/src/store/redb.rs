@@ -1,49 +1,33 @@
-mod events;
-mod kinds;
 mod migrations;
 mod rows;
-mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
 
 use bsv_store::{
-    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
-    GroupWriter, StoreCounts, StoreError, Tables, read_audit_log, verify_audit_log,
+    AuditCheck, AuditEntry, Database, DatabaseBatches, DatabaseCopy, DatabaseOptions, DirLock,
+    FileError, GroupWriter, StoreCounts, StoreError, Tables, read_audit_log, verify_audit_log,
 };
 use redb::WriteTransaction;
-use thiserror::Error;
 use tokio::sync::watch;
 
 use self::migrations::SCHEMA;
 use self::rows::{RowsToRead, RowsToWrite};
 use crate::ledger::queries::GetFigures;
-use crate::ledger::{Books, Command, Query, Refusal};
+use crate::ledger::{Books, Command, Query};
 use crate::model::event::EventKind;
-use crate::store::{EventCounts, WalletStore, WalletStoreError};
+use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
 ///
 /// Commands that wait at the same time share a commit.
 pub struct RedbWalletStore {
-    writer: GroupWriter<WalletTables>,
+    writer: GroupWriter<DatabaseBatches<WalletTables>>,
     last_event: watch::Receiver<u64>,
     database: Arc<Database>,
     events: Arc<EventCounts>,
     /// The last field, so that it is released last.
     _lock: Arc<DirLock>,
-}
-
-/// Why a wallet store could not be opened.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenWalletStoreError {
-    /// The file cannot be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The writer cannot be started.
-    #[error(transparent)]
-    Writer(#[from] FileError),
 }
 
 impl RedbWalletStore {
@@ -67,7 +51,7 @@ impl RedbWalletStore {
             counted.note(&kinds);
             sender.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);
         };
-        let writer = GroupWriter::start(Arc::clone(&database), committed)?;
+        let writer = GroupWriter::start(DatabaseBatches::new(Arc::clone(&database)), committed)?;
         Ok(Self { writer, last_event, database, events, _lock: lock })
     }
 
@@ -117,18 +101,19 @@ impl RedbWalletStore {
 
 impl WalletStore for RedbWalletStore {
     async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        let weight = command.weight();
         let run = move |books: &mut Books<RowsToWrite<'_>>| match command.run(books) {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) => refused(error),
         };
-        self.writer.run(run).await?.map_err(WalletStoreError::Refused)
+        self.writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
     }
 
-    async fn get<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         self.database.view(|rows: &RowsToRead| Ok(query.run(rows)))?
     }
 
-    async fn list<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         self.wait_for(|database| {
             database.read(|transaction| Ok(query.run(&RowsToRead::new(transaction))))?
         })
@@ -162,15 +147,6 @@ impl WalletStore for RedbWalletStore {
             Ok(database.copy()?.read(|transaction| verify_audit_log(transaction))?)
         })
         .await
-    }
-}
-
-/// The result for the writer of a command that was not done: the rules refused it, or the store
-/// failed.
-fn refused<T>(error: WalletStoreError) -> Result<Result<T, Refusal>, StoreError> {
-    match error {
-        WalletStoreError::Refused(refusal) => Ok(Err(refusal)),
-        WalletStoreError::Store(error) => Err(error),
     }
 }
 

@@ -4,6 +4,7 @@ use tokio::sync::watch;
 
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Command, Query, Refusal};
+use crate::model::time::Timestamp;
 
 /// Why a command or query failed. It has changed nothing, except perhaps after
 /// [`StoreError::Commit`].
@@ -16,6 +17,18 @@ pub enum WalletStoreError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why a wallet store could not be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenWalletStoreError {
+    /// What the wallet is stored in cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A thread cannot be started.
+    #[error("cannot start a thread of the store: {0}")]
+    Writer(#[from] std::io::Error),
 }
 
 impl From<Damaged> for WalletStoreError {
@@ -32,14 +45,14 @@ pub trait WalletStore: Send + Sync + 'static {
         command: C,
     ) -> impl Future<Output = Result<C::Answer, WalletStoreError>> + Send;
 
-    /// Answers a query that reads a few rows.
-    fn get<Q: Query>(
+    /// Answers a query that reads a few rows, as they are at one moment.
+    fn get<Q: Query + Clone>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
 
     /// Answers a query that reads many rows. All rows are those of one moment.
-    fn list<Q: Query>(
+    fn list<Q: Query + Clone>(
         &self,
         query: Q,
     ) -> impl Future<Output = Result<Q::Answer, WalletStoreError>> + Send;
@@ -55,6 +68,17 @@ pub trait WalletStore: Send + Sync + 'static {
     /// this number can be read; newer ones may already be readable, too.
     fn last_event(&self) -> watch::Receiver<u64>;
 
+    /// A number that changes whenever another process has changed the store. `None` if no other
+    /// process can.
+    fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
+        None
+    }
+
+    /// What the clock of the store shows, if it has one of its own.
+    fn clock(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// Up to `limit` entries of the audit log after the one of this number, in order.
     fn audit_log(
         &self,
@@ -65,4 +89,13 @@ pub trait WalletStore: Send + Sync + 'static {
     /// Reads the whole audit log from the disk and checks it.
     fn verify_audit_log(&self)
     -> impl Future<Output = Result<AuditCheck, WalletStoreError>> + Send;
+}
+
+/// The result for the writer of a command that was not done: the rules refused it, or the store
+/// failed.
+pub(super) fn refused<T>(error: WalletStoreError) -> Result<Result<T, Refusal>, StoreError> {
+    match error {
+        WalletStoreError::Refused(refusal) => Ok(Err(refusal)),
+        WalletStoreError::Store(error) => Err(error),
+    }
 }

@@ -1,5 +1,7 @@
 //! Consolidation: one transaction turns many small coins into one. Nodes take it without a fee.
 
+use std::sync::Arc;
+
 use super::node::away;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Refusal, ReserveConsolidation};
@@ -18,7 +20,7 @@ const UNLOCKING_SCRIPT_LEN: u64 = 107;
 
 impl<S: WalletStore> Wallet<S> {
     /// Consolidates until nothing more is due, or the limit for this block is reached.
-    pub(super) async fn consolidate_some(&self) -> Result<(), Error> {
+    pub(super) async fn consolidate_some(self: &Arc<Self>) -> Result<(), Error> {
         for _ in 0..MAX_AT_ONCE {
             // A consolidation that the node does not take keeps its coins reserved.
             match self.consolidate().await? {
@@ -32,9 +34,14 @@ impl<S: WalletStore> Wallet<S> {
     /// Consolidates up to 500 of the smallest coins into one, if at least 20 have 6 confirmations.
     /// A node may require more coins or confirmations. Returns the payment, or `None` if nothing is
     /// due.
-    pub async fn consolidate(&self) -> Result<Option<OutgoingPayment>, Error> {
+    ///
+    /// The consolidation goes on even if the caller stops waiting.
+    pub async fn consolidate(self: &Arc<Self>) -> Result<Option<OutgoingPayment>, Error> {
         self.check_caught_up().await?;
-        let _place = self.paying.place("consolidation").await?;
+        self.alone("consolidation", |wallet| async move { wallet.consolidate_alone().await }).await
+    }
+
+    async fn consolidate_alone(&self) -> Result<Option<OutgoingPayment>, Error> {
         let node = &self.node()?.operating;
         let policy = node.policy().await.map_err(away)?;
         let rules = policy.consolidation;

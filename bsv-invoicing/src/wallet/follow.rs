@@ -17,9 +17,10 @@ use self::fate::{Fate, fate, is_for_itself};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestors, GetFollowed, GetTransaction};
+use crate::ledger::queries::{GetAncestors, GetFollowed, GetHolder, GetTransaction};
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Contest, Displace, Invalidate, TellContested, Unfollow};
+use crate::model::process::Task;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
@@ -50,15 +51,10 @@ impl<S: WalletStore> Wallet<S> {
         // The tip is set again at the end, so that everything is looked at again if the round
         // fails.
         let last = following.tip.take();
-        let tip = node.tip().await.map_err(away)?;
+        let mut noted = last;
+        let tip = self.note_tip(node, &mut noted).await?;
         let is_new_tip = last != Some(tip);
         if is_new_tip {
-            let floor = node.policy().await.map_err(away)?.mining_fee_rate;
-            self.fee_floor.store(floor, Ordering::Relaxed);
-            if let Some(block) = node.block_header(&tip.hash).await.map_err(away)? {
-                let micros = u64::from(block.header.time) * 1_000_000;
-                self.note_tip_time(Timestamp::from_micros(micros));
-            }
             let followed_to = last.filter(|_| !following.is_other_chain);
             let fork = self.forget_lost_blocks(node, tip, followed_to).await?;
             following.is_other_chain = fork == Fork::OtherChain;
@@ -92,6 +88,26 @@ impl<S: WalletStore> Wallet<S> {
         }
         following.tip = Some(tip);
         Ok(())
+    }
+
+    /// Takes note of the fee rate and the time that go with a new tip, and of the tip as the last
+    /// one.
+    pub(crate) async fn note_tip(
+        &self,
+        node: &NodeRpc,
+        last: &mut Option<ChainTip>,
+    ) -> Result<ChainTip, Error> {
+        let tip = node.tip().await.map_err(away)?;
+        if *last != Some(tip) {
+            let floor = node.policy().await.map_err(away)?.mining_fee_rate;
+            self.fee_floor.store(floor, Ordering::Relaxed);
+            if let Some(block) = node.block_header(&tip.hash).await.map_err(away)? {
+                let micros = u64::from(block.header.time) * 1_000_000;
+                self.note_tip_time(Timestamp::from_micros(micros));
+            }
+            *last = Some(tip);
+        }
+        Ok(tip)
     }
 
     async fn look_after_all(
@@ -168,7 +184,7 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         let Followed { number, record, .. } = *followed;
         following.forget(number);
-        if record.state == TransactionState::Seen || self.is_busy(record.purpose) {
+        if record.state == TransactionState::Seen || self.is_busy(number).await? {
             return Ok(());
         }
         match node.mempool_entry(&record.txid).await.map_err(away)? {
@@ -208,9 +224,9 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Whether a request is working on a transaction.
-    pub(crate) fn is_busy(&self, purpose: Purpose) -> bool {
-        matches!(purpose, Purpose::Incoming(invoice) if self.broadcasts.get(&invoice).is_some())
+    /// Whether a process is offering a transaction to the network.
+    pub(crate) async fn is_busy(&self, transaction: u64) -> Result<bool, Error> {
+        Ok(self.store.get(GetHolder(Task::Offering(transaction))).await?.is_some())
     }
 
     /// Resumes a transaction whose outcome is open.

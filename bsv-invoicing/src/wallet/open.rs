@@ -9,14 +9,15 @@ use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, NameLog, ReleaseAll, SEED_NAME, SetRules};
+use crate::ledger::{Adopt, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NAME, SetRules};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
-use crate::store::{RedbWalletStore, WalletStore};
+use crate::store::{RedbWalletStore, WalletStore, WalletStoreError};
 use crate::wallet::event_tail::EventTail;
 use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
@@ -58,6 +59,8 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) recent_tip: RecentTip,
     /// Entries of the node's mempool.
     pub(super) mempool_entries: RecentEntries,
+    /// How many claims were made.
+    pub(super) claims: AtomicU64,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
     /// The watched scripts.
@@ -100,6 +103,7 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let keys = seed.keys(settings.network)?;
+        join(&store).await?;
         match store.get(GetOwner).await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
@@ -116,8 +120,6 @@ impl<S: WalletStore> Wallet<S> {
         if store.get(GetRules).await? != settings.payment_rules {
             store.execute(SetRules { rules: settings.payment_rules }).await?;
         }
-        // Only one process has the store, so the processes that made these reservations are gone.
-        store.execute(ReleaseAll).await?;
         let keys = keys.with_accounts(store.list(GetAccounts).await?)?;
         let log = match store.get(GetLogName).await? {
             Some(log) => log,
@@ -128,12 +130,14 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let last_event_at = store.get(GetLastEventAt).await?;
-        if last_event_at > Timestamp::of_system().after(Duration::from_secs(60)) {
+        let shown = store.clock().unwrap_or_else(Timestamp::of_system);
+        if last_event_at > shown.after(Duration::from_secs(60)) {
             tracing::warn!(
                 "the clock shows an earlier time than the last event of the wallet: the wallet \
                  uses the time of that event, {last_event_at}, until the clock has passed it"
             );
         }
+        let clock = Clock::new(last_event_at, shown);
         let webhook_client = HttpWebhooks::new(
             settings.own_listeners.clone(),
             &settings.webhook_networks,
@@ -146,7 +150,7 @@ impl<S: WalletStore> Wallet<S> {
             keys: Arc::new(keys),
             payee: Payee::new(settings.own_listeners.clone()),
             settings,
-            clock: Clock::new(last_event_at),
+            clock,
             node: None,
             fee_floor: AtomicU64::new(0),
             has_caught_up: AtomicBool::new(false),
@@ -156,6 +160,7 @@ impl<S: WalletStore> Wallet<S> {
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),
+            claims: AtomicU64::new(0),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             event_tail: EventTail::default(),
@@ -203,6 +208,22 @@ impl<S: WalletStore> Wallet<S> {
     /// The wallet's store.
     pub fn store(&self) -> &S {
         &self.store
+    }
+}
+
+/// How long a wallet that is to be opened may be in the course of being moved elsewhere: whoever moves it may have
+/// ended without saying so.
+const MOVING_PATIENCE: Duration = Duration::from_secs(7);
+
+/// Begins to use a wallet.
+async fn join(store: &impl WalletStore) -> Result<(), WalletStoreError> {
+    let deadline = Instant::now() + MOVING_PATIENCE;
+    loop {
+        match store.execute(Join).await {
+            Err(WalletStoreError::Refused(Refusal::Moving)) if Instant::now() < deadline => {}
+            joined => return joined,
+        }
+        sleep(Duration::from_millis(200)).await;
     }
 }
 

@@ -50,15 +50,11 @@ impl<S: WalletStore> Wallet<S> {
         let PayDraft { pay_to_url, max_satoshis } = draft;
         let url = payment_url(&pay_to_url)?;
         self.check_caught_up().await?;
-        let place = self.paying.place(url.as_str()).await?;
-        let wallet = Arc::clone(self);
-        let paid = tokio::spawn(async move {
-            let _place = place;
+        let name = url.to_string();
+        self.alone(&name, move |wallet| async move {
             wallet.pay_alone(&url, idempotency, max_satoshis).await
-        });
-        paid.await.unwrap_or_else(|_| {
-            Err(Error::OutcomeUnknown("the payment was interrupted".to_owned()))
         })
+        .await
     }
 
     async fn pay_alone(

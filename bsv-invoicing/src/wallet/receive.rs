@@ -11,9 +11,11 @@ mod turn;
 mod unsent;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
 pub(crate) use self::broadcast::Broadcast;
 pub use self::counts::NotTaken;
@@ -25,17 +27,24 @@ use self::turn::Turns;
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
-    GetAncestors, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum, GetRecord,
+    GetAncestors, GetHolder, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum,
+    GetRecord, IsOffered,
 };
 use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
 use crate::model::invoice::Invoice;
 use crate::model::payment::{IncomingPayment, IncomingState};
+use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
 use crate::wallet::shown::{Shown, not_shown, show};
+
+/// How long a payer waits for another process that offers the same payment to the network.
+const ELSEWHERE_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it looks what became of that.
+const ELSEWHERE_PERIOD: Duration = Duration::from_millis(50);
 
 impl<S: WalletStore> Wallet<S> {
     /// Receives a payment of an invoice: checks it and offers it to the network. Returns once the
@@ -70,7 +79,12 @@ impl<S: WalletStore> Wallet<S> {
             let taken = self.take_now(id, &invoice, &posted, refund_to).await;
             let is_other_offered =
                 taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
-            if !is_other_offered || !turns.next(&self.broadcasts, invoice.number).await {
+            if !is_other_offered {
+                return taken;
+            }
+            let is_offered =
+                self.store.get(IsOffered(invoice.number)).await.map_err(Error::from)?;
+            if !turns.next(&self.broadcasts, invoice.number, is_offered).await {
                 return taken;
             }
             invoice = self.invoice(id).await?;
@@ -168,26 +182,65 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn note_and_send(
-        &self,
+        self: &Arc<Self>,
         id: &str,
         offer: Offer,
         transaction: &Transaction,
     ) -> Result<(), Error> {
         let fee = if offer.is_known { Fee::Unchecked } else { Fee::Checked };
-        let noted = self.store.execute(offer).await.map_err(|error| of_invoice(id, error))?;
-        match noted {
-            Offered::Before(_) => Ok(()),
-            Offered::Now(payment) => self.send_incoming(payment.number, transaction, fee).await,
+        let deadline = Instant::now() + ELSEWHERE_PATIENCE;
+        loop {
+            let noted = self.store.execute(offer.clone()).await;
+            match noted.map_err(|error| of_invoice(id, error))? {
+                Offered::Before(_) => return Ok(()),
+                Offered::Now(payment) => {
+                    let held = self.offering(payment.number, offer.claim);
+                    let sent = self.send_incoming(payment.number, transaction, fee).await;
+                    if sent.is_err() {
+                        self.let_go(held);
+                    }
+                    return sent;
+                }
+                Offered::Elsewhere(payment) => {
+                    if let Some(outcome) = self.outcome_elsewhere(payment.number, deadline).await? {
+                        return outcome;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for what another process finds out about a payment that it offers. Returns `None` once
+    /// no process offers it and its outcome is open.
+    async fn outcome_elsewhere(
+        &self,
+        number: u64,
+        deadline: Instant,
+    ) -> Result<Option<Result<(), Error>>, Error> {
+        loop {
+            match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
+                Some(TransactionState::Offered) => {}
+                Some(state) if !state.is_lost() => return Ok(Some(Ok(()))),
+                _ => return Ok(Some(Err(refused_before()))),
+            }
+            if self.store.get(GetHolder(Task::Offering(number))).await?.is_none() {
+                return Ok(None);
+            }
+            if Instant::now() >= deadline {
+                let reason = "another server is still offering the payment to the network";
+                return Err(Error::OutcomeUnknown(reason.to_owned()));
+            }
+            sleep(ELSEWHERE_PERIOD).await;
         }
     }
 
     /// Offers a payment that was left in flight to the network again, unless that is already being
     /// done.
-    pub(crate) async fn resume_incoming(&self, number: u64, invoice: u64, txid: Txid) {
+    pub(crate) async fn resume_incoming(self: &Arc<Self>, number: u64, invoice: u64, txid: Txid) {
         let _resuming = self.resuming.acquire().await;
         let (sender, outcome) = watch::channel(None);
         let Ok(place) = self.broadcasts.begin(invoice, Broadcast { txid, outcome }) else { return };
-        let outcome = self.send_if_offered(number).await;
+        let outcome = self.send_if_free(number).await;
         if let Err(error) = &outcome {
             tracing::debug!("transaction {txid}: {error}");
         }
@@ -195,12 +248,24 @@ impl<S: WalletStore> Wallet<S> {
         sender.send_replace(Some(outcome.map_err(Arc::new)));
     }
 
+    /// Offers a payment again, unless another process does.
+    async fn send_if_free(self: &Arc<Self>, number: u64) -> Result<(), Error> {
+        let Some(held) = self.claim(Task::Offering(number)).await? else {
+            let deadline = Instant::now() + ELSEWHERE_PATIENCE;
+            let outcome = self.outcome_elsewhere(number, deadline).await?;
+            return outcome.unwrap_or_else(|| Err(not_shown()));
+        };
+        let sent = self.send_if_offered(number).await;
+        self.let_go(held);
+        sent
+    }
+
     async fn send_if_offered(&self, number: u64) -> Result<(), Error> {
         // The outcome may have become known since the payment was found to be open.
         match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
             Some(TransactionState::Offered) => {}
             Some(state) if !state.is_lost() => return Ok(()),
-            _ => return Err(Error::RefusedByNetwork("it was refused before".to_owned())),
+            _ => return Err(refused_before()),
         }
         let transaction = self.transaction(number).await?;
         self.send_incoming(number, &transaction, Fee::Unchecked).await
@@ -264,6 +329,10 @@ impl<S: WalletStore> Wallet<S> {
 enum Fee {
     Checked,
     Unchecked,
+}
+
+fn refused_before() -> Error {
+    Error::RefusedByNetwork("it was refused before".to_owned())
 }
 
 fn is_shown(state: IncomingState) -> bool {

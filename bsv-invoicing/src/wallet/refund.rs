@@ -78,14 +78,11 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<OutgoingPayment, Error> {
         let number = self.invoice_number(invoice).await?;
         self.check_caught_up().await?;
-        let place = self.paying.place(&format!("refund {number}")).await?;
-        let (wallet, id) = (Arc::clone(self), invoice.to_owned());
-        let made = tokio::spawn(async move {
-            let _place = place;
+        let id = invoice.to_owned();
+        self.alone(&format!("refund {number}"), move |wallet| async move {
             wallet.refund_alone(number, &id, draft, idempotency).await
-        });
-        made.await
-            .unwrap_or_else(|_| Err(Error::OutcomeUnknown("the refund was interrupted".to_owned())))
+        })
+        .await
     }
 
     /// What [`refund`](Self::refund) would send and cost.

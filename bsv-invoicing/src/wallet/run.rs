@@ -7,8 +7,12 @@ use bsv_network::FeedAddress;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::error::Error;
+use crate::ledger::queries::GetWebhookChanges;
+use crate::model::process::Task;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::claims::Held;
 use crate::wallet::follow::Following;
 use crate::wallet::watch::Watched;
 
@@ -17,6 +21,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// The longest pause between attempts after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// How often the process that follows the chain looks at what others have changed, at most.
+const NOTICING_PERIOD: Duration = Duration::from_millis(100);
 /// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
 
@@ -42,11 +48,105 @@ impl<S: WalletStore> Wallet<S> {
         };
         tokio::join!(
             shutdown,
+            self.lead(&stopped),
+            // Each process watches for payments to the scripts that it has shown.
+            until(stopped(), self.keep_watching_mempool()),
+        );
+    }
+
+    /// Does what one process does for all that have the wallet open, as soon as no other process
+    /// does it.
+    async fn lead<F: Future<Output = ()> + Send>(
+        self: &Arc<Self>,
+        stopped: &(impl Fn() -> F + Sync),
+    ) {
+        let held = tokio::select! {
+            biased;
+            () = stopped() => return,
+            held = self.claim_following() => held,
+            () = self.keep_informed() => return,
+        };
+        until(stopped(), self.load_scripts_of_others()).await;
+        tokio::join!(
             until(stopped(), self.keep_swept()),
             self.keep_following(stopped()),
-            until(stopped(), self.keep_watching_mempool()),
             self.webhook_sender().run(stopped()),
+            until(stopped(), self.keep_noticing_others()),
+            until(stopped(), self.read_mempool_of_others()),
         );
+        self.let_go(held);
+    }
+
+    /// Waits until no other process follows the chain.
+    async fn claim_following(&self) -> Held {
+        loop {
+            match self.claim(Task::Following).await {
+                Ok(Some(held)) => return held,
+                Ok(None) => {}
+                Err(error) => tracing::debug!("it is not known who follows the chain: {error}"),
+            }
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// Takes note of the scripts that other processes have shown until now. The process that followed the
+    /// chain before does not list them any more.
+    async fn load_scripts_of_others(&self) {
+        while self.store.changes_by_others().is_some()
+            && let Err(error) = self.load_scripts().await
+        {
+            tracing::warn!("the scripts to watch cannot be read: {error}");
+            sleep(PERIOD).await;
+        }
+    }
+
+    /// Takes note of what other processes change: the webhooks, and the scripts to watch.
+    async fn keep_noticing_others(&self) {
+        let Some(mut steps) = self.store.changes_by_others() else { return };
+        let mut webhook_changes = None;
+        loop {
+            while let Err(error) = self.notice_others(&mut webhook_changes).await {
+                tracing::debug!("what other servers change is not known: {error}");
+                sleep(PERIOD).await;
+            }
+            sleep(NOTICING_PERIOD).await;
+            if steps.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Finds payments that are in the mempool since a moment when their scripts were known only to a
+    /// process that is gone.
+    async fn read_mempool_of_others(&self) {
+        while self.store.changes_by_others().is_some()
+            && let Ok(node) = self.node()
+            && let Err(error) = self.read_mempool(&node.following).await
+        {
+            tracing::debug!("the node's mempool cannot be read: {error}");
+            sleep(PERIOD).await;
+        }
+    }
+
+    async fn notice_others(&self, webhook_changes: &mut Option<u64>) -> Result<(), Error> {
+        let count = self.store.get(GetWebhookChanges()).await?;
+        if webhook_changes.replace(count) != Some(count) {
+            self.tell_webhooks_changed();
+        }
+        self.load_new_scripts().await
+    }
+
+    /// Takes note of the node's tip and fee rate while another process follows the chain.
+    async fn keep_informed(&self) {
+        let mut last = None;
+        loop {
+            if let Ok(node) = self.node()
+                && let Err(error) = self.note_tip(&node.following, &mut last).await
+            {
+                tracing::debug!("the tip of the chain is not known: {error}");
+            }
+            sleep(PERIOD).await;
+        }
     }
 
     /// Runs the sweep again and again. While the disk fails, it keeps trying.

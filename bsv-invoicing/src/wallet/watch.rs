@@ -21,7 +21,9 @@ pub(crate) use self::mempool::Watched;
 
 use crate::error::Error;
 use crate::ledger::queries::GetTxids;
-use crate::ledger::{GetKnown, GetWatched, Known, Notice, Noticed, ShownPlace};
+use crate::ledger::{
+    ForgetNewlyWatched, GetKnown, GetNewlyWatched, GetWatched, Known, Notice, Noticed, ShownPlace,
+};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 use crate::store::WalletStore;
@@ -46,7 +48,23 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    async fn load_scripts(&self) -> Result<(), Error> {
+    /// Takes note of scripts that other processes watch since a moment ago. The process that follows the
+    /// chain calls this.
+    pub(crate) async fn load_new_scripts(&self) -> Result<(), Error> {
+        let last = &self.watching.last_script;
+        loop {
+            let hashes =
+                self.store.get(GetNewlyWatched(last.load(Ordering::Relaxed), PAGE)).await?;
+            let Some((number, _)) = hashes.last() else { return Ok(()) };
+            let until = *number;
+            self.watching.filter.add(hashes.iter().map(|(_, hash)| hash.as_slice()));
+            last.fetch_max(until, Ordering::Relaxed);
+            self.store.execute(ForgetNewlyWatched { until }).await?;
+        }
+    }
+
+    /// Takes note of all scripts to watch.
+    pub(crate) async fn load_scripts(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
             let hashes = self.store.list(GetWatched(after, PAGE)).await?;
@@ -88,10 +106,9 @@ impl<S: WalletStore> Wallet<S> {
         for arrival in arrivals {
             let known = self.known(&arrival.transaction).await?.unwrap_or_default();
             let mut spent = arrival.transaction.inputs.iter().map(|it| it.previous_output.txid);
-            let is_busy = known.records.iter().any(|(_, it)| self.is_busy(it.purpose));
             // The books do not have the coins of those before it yet.
-            let may_spend_news = !is_busy && spent.any(|txid| txids.contains(&txid));
-            if self.is_news(&known) || may_spend_news {
+            let may_spend_news = !known.is_offered && spent.any(|txid| txids.contains(&txid));
+            if is_news(&known) || may_spend_news {
                 txids.push(arrival.txid);
                 news.push((arrival, known));
             }
@@ -122,16 +139,16 @@ impl<S: WalletStore> Wallet<S> {
         }
         Ok(is_any_shown)
     }
+}
 
-    /// Whether the books lack something of a transaction in the mempool.
-    fn is_news(&self, known: &Known) -> bool {
-        let is_news = |record: &TransactionRecord| {
-            let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
-            // A request that is offering it records it.
-            !is_shown && !self.is_busy(record.purpose)
-        };
-        !known.lacking.is_empty() || known.records.iter().any(|(_, it)| is_news(it))
-    }
+/// Whether the books lack something of a transaction in the mempool.
+fn is_news(known: &Known) -> bool {
+    let is_news = |record: &TransactionRecord| {
+        let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
+        // Whoever is offering it records it.
+        !is_shown && !known.is_offered
+    };
+    !known.lacking.is_empty() || known.records.iter().any(|(_, it)| is_news(it))
 }
 
 /// The time of a block.

@@ -193,7 +193,7 @@ impl<S: WalletStore> Wallet<S> {
         self.webhook_changes.subscribe()
     }
 
-    fn tell_webhooks_changed(&self) {
+    pub(super) fn tell_webhooks_changed(&self) {
         self.webhook_changes.send_modify(|count| *count += 1);
     }
 

@@ -22,6 +22,7 @@ use crate::model::outgoing::OutgoingPurpose;
 use crate::model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::claims::in_background;
 
 /// A request to withdraw.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,18 +81,16 @@ impl<S: WalletStore> Wallet<S> {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Withdrawal, Error> {
         self.check_caught_up().await?;
-        let place = match &idempotency {
-            Some(key) => Some(self.paying.place(&format!("withdrawal {}", key.key)).await?),
-            None => None,
+        let Some(key) = &idempotency else {
+            let wallet = Arc::clone(self);
+            return in_background(async move { wallet.withdraw_alone(draft, None).await }).await;
         };
-        let wallet = Arc::clone(self);
-        let made = tokio::spawn(async move {
-            let _place = place;
-            wallet.withdraw_alone(draft, idempotency).await
-        });
-        made.await.unwrap_or_else(|_| {
-            Err(Error::OutcomeUnknown("the withdrawal was interrupted".to_owned()))
-        })
+        let name = format!("withdrawal {}", key.key);
+        self.alone(
+            &name,
+            move |wallet| async move { wallet.withdraw_alone(draft, idempotency).await },
+        )
+        .await
     }
 
     /// Calculates what [`withdraw`](Self::withdraw) would send and cost, for each transaction.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use self::noting::Noted;
 use self::retries::Retries;
 use crate::error::Error;
+use crate::ledger::queries::GetWebhookChanges;
 use crate::ledger::webhooks::{AttemptMade, GetSent, GetWebhook};
 use crate::model::event::{EventFilter, EventQuery};
 use crate::model::time::Timestamp;
@@ -70,6 +71,8 @@ pub(super) struct Endpoint<S, C, K> {
     changes: watch::Receiver<u64>,
     /// Whether its owner has changed the webhook.
     is_changed: bool,
+    /// How often the owner had changed webhooks when this one was read.
+    change_count: u64,
 }
 
 impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
@@ -80,6 +83,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     ) -> Result<Option<Self>, Error> {
         let changes = sender.wallet.webhook_changes();
         let last_event = sender.wallet.last_event();
+        let change_count = sender.wallet.store().get(GetWebhookChanges()).await?;
         let Some(loaded) = sender.wallet.store().get(GetWebhook(id)).await? else {
             return Ok(None);
         };
@@ -105,6 +109,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             last_event,
             changes,
             is_changed: false,
+            change_count,
             sender,
             id,
             webhook,
@@ -211,6 +216,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             }
             if self.outbox.is_to_be_read() {
                 self.read().await?;
+                if self.is_changed {
+                    break;
+                }
             }
             let Some(first) = self.outbox.take() else {
                 let more_at = retry.map(|due| due.at).filter(|at| *at > now);
@@ -238,6 +246,9 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
             false => Vec::new(),
         };
         self.outbox.add(page, &sent);
+        // The owner may have changed the webhook through another process, before these events.
+        let change_count = self.sender.wallet.store().get(GetWebhookChanges()).await?;
+        self.is_changed |= change_count != self.change_count;
         Ok(())
     }
 
@@ -258,6 +269,7 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
     /// Reads the webhook again. Returns whether it still exists.
     async fn reload(&mut self) -> Result<bool, Error> {
         self.is_changed = false;
+        self.change_count = self.sender.wallet.store().get(GetWebhookChanges()).await?;
         let loaded = self.sender.wallet.store().get(GetWebhook(self.id)).await?;
         let Some(loaded) = loaded else { return Ok(false) };
         self.retries.forget_page();

@@ -168,6 +168,7 @@ impl World {
             receipts: receipts.collect(),
             refund_to: None,
             is_known,
+            claim: 0,
             now: self.now(),
             doubted_since: None,
         };
@@ -175,6 +176,7 @@ impl World {
         let mut before = before.filter(|(_, it)| it.transaction == index && it.pays(invoice));
         let before = before.next().map(|(number, it)| (*number, it.state));
         let _ = self.execute(&offer, |world, answer| match answer {
+            Ok(Offered::Elsewhere(payment)) => panic!("there is only one process: {payment:?}"),
             Ok(Offered::Before(payment)) => {
                 assert!(before.is_some_and(|(it, state)| it == payment.number && spends(state)));
             }

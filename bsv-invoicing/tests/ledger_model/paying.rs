@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bsv_invoicing::ledger::{
-    Accept, NewPayment, PrepareCancellation, PreparedCancellation, Record, RecordCancellation,
-    Refusal, RefuseByPayee, Release, ReleaseAll, Reservation, Reserve, Reserved,
+    Accept, Leave, NewPayment, PrepareCancellation, PreparedCancellation, Record,
+    RecordCancellation, Refusal, RefuseByPayee, Release, Reservation, Reserve, Reserved,
 };
 use bsv_invoicing::{
     Change, Coin, OutgoingPurpose, OutgoingState, Purpose, ReceiptKey, Spending, TransactionState,
@@ -214,7 +214,7 @@ impl World {
     }
 
     pub(crate) fn release_all(&mut self) {
-        self.execute(&ReleaseAll, |world, _| world.told.reservations.clear()).unwrap();
+        self.execute(&Leave { process: None }, |world, _| world.told.reservations.clear()).unwrap();
     }
 
     pub(crate) fn accept(&mut self, choice: Pick) {

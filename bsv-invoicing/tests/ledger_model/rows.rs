@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime,
-    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Damaged, Deliveries,
+    DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
+    Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
+    ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
-use bsv_store::KeyEvent;
+use bsv_store::{AuditEntry, KeyEvent};
 
 /// Why a command did nothing.
 #[derive(Clone, Debug)]
@@ -88,6 +89,7 @@ memory_rows! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
@@ -100,6 +102,7 @@ memory_rows! {
     accounts: Accounts,
     rules: Rules,
     watched: Watched,
+    newly_watched: NewlyWatched,
     watch_backlog: WatchBacklog,
     rescan: Rescan,
     transactions: Transactions,
@@ -122,6 +125,8 @@ memory_rows! {
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,
     reservations: Reservations,
+    processes: Processes,
+    claims: Claims,
     followed: FollowedTransactions,
     proofs: Proofs,
     mined_at: MinedAt,
@@ -135,6 +140,10 @@ impl AuditLog for MemoryRows {
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), Fault> {
         self.audit_log.push((event, subject.to_owned()));
         Ok(())
+    }
+
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), Fault> {
+        unreachable!("no rule copies entries: {entry:?}")
     }
 }
 

@@ -7,15 +7,14 @@ use tokio::task::JoinSet;
 use super::*;
 
 const TASKS: u64 = 32;
-const EACH: u64 = 50;
 
-/// Runs the scenarios of many callers at once, on a runtime of several threads.
-pub(crate) async fn run_at_once<P: Place>() {
+/// Runs the scenarios of many callers at once, on a runtime of several threads. Each caller creates so many invoices.
+pub(crate) async fn run_at_once<P: Place>(each: u64) {
     for scenario in 0..3 {
         let place = P::fresh();
         let store = Arc::new(place.open());
         match scenario {
-            0 => creations(&store).await,
+            0 => creations(&store, each).await,
             1 => same_key(&store).await,
             _ => deletions(&store).await,
         }
@@ -38,10 +37,10 @@ where
     tasks.join_all().await
 }
 
-async fn creations<S: WalletStore>(store: &Arc<S>) {
-    let created: Vec<_> = all_of(store, |store, task| async move {
+async fn creations<S: WalletStore>(store: &Arc<S>, each: u64) {
+    let created: Vec<_> = all_of(store, move |store, task| async move {
         let mut created = Vec::new();
-        for count in 0..EACH {
+        for count in 0..each {
             let invoice = create(&*store, at(task * count), YEAR).await;
             assert_eq!(store.invoice(invoice.number).await.unwrap().as_ref(), Some(&invoice));
             created.push(invoice);
@@ -55,14 +54,14 @@ async fn creations<S: WalletStore>(store: &Arc<S>) {
     .await
     .concat();
     let numbers: BTreeSet<_> = created.iter().map(|invoice| invoice.number).collect();
-    assert!(numbers.into_iter().eq(1..=TASKS * EACH));
+    assert!(numbers.into_iter().eq(1..=TASKS * each));
     for invoice in &created {
         assert_eq!(invoice.id, id(invoice.number));
         assert_eq!(store.invoice(invoice.number).await.unwrap().as_ref(), Some(invoice));
     }
     let told: Vec<_> = happened(&**store, 0).await.into_iter().map(|(_, kind)| kind).collect();
     let expected: Vec<_> =
-        (1..=TASKS * EACH).map(|number| (EventKind::InvoiceCreated, number)).collect();
+        (1..=TASKS * each).map(|number| (EventKind::InvoiceCreated, number)).collect();
     assert_eq!(told, expected);
 }
 

@@ -10,9 +10,9 @@ use bsv_invoicing::ledger::queries::{
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
 use bsv_invoicing::ledger::{
     Accept, Adopt, BeginAccount, Contest, CreateInvoice, CreateUser, DeleteInvoice, Displace,
-    FollowTip, ForgetBlock, Invalidate, MarkRead, Mine, Offer, Offered, PrepareCancellation,
-    PreparedCancellation, Record, RecordCancellation, Refusal, Refuse, RefuseByPayee, Release,
-    ReleaseAll, Reserve, Reserved, See, Sweep, TellContested, Unfollow, UserRecord,
+    FollowTip, ForgetBlock, Invalidate, Join, Leave, MarkRead, Mine, Offer, Offered,
+    PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal, Refuse,
+    RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow, UserRecord,
 };
 use bsv_invoicing::{
     BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
@@ -120,7 +120,8 @@ calls! {
     execute: follow_tip(tip: FollowedBlock) -> () = FollowTip { tip };
     execute: reserve(payment: Reserve) -> Reserved = payment;
     execute: release(reservation: u64) -> () = Release { reservation };
-    execute: release_all() -> () = ReleaseAll;
+    execute: join() -> () = Join;
+    execute: release_all() -> bool = Leave { process: None };
     execute: record_payment(payment: Record) -> OutgoingPayment = payment;
     execute: accept(payment: u64, memo: &str, now: Timestamp) -> OutgoingPayment =
         Accept { payment, memo: memo.to_owned(), channel: None, now };

@@ -62,6 +62,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
         receipts: (0..).zip(amounts).map(receipt).collect(),
         refund_to: Some(format!("refund to {salt}")),
         is_known: false,
+        claim: 0,
         now,
         doubted_since: None,
     }
@@ -85,7 +86,7 @@ pub(super) async fn begin(
 pub(super) async fn begin_with(store: &impl WalletStore, offer: Offer) -> IncomingPayment {
     match store.offer(offer).await.unwrap() {
         Offered::Now(payment) => payment,
-        Offered::Before(payment) => panic!("shown before: {payment:?}"),
+        other => panic!("shown before, or offered elsewhere: {other:?}"),
     }
 }
 
@@ -159,6 +160,7 @@ pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u6
 }
 
 /// Reserves a coin for a payment with change. The coin is recovered from the chain.
+#[allow(dead_code, reason = "only the tests of the file use it")]
 pub(crate) async fn reserve_with_change(store: &impl WalletStore) -> Answer<Reserved> {
     let coin = Recovered {
         number: 1,

@@ -38,6 +38,7 @@ use bsv_invoicing::{
 pub(crate) use at_once::run_at_once;
 pub(crate) use calls::Calls;
 pub(crate) use ids::{id, new_id};
+#[allow(unused_imports, reason = "only the tests of the file use it")]
 pub(crate) use making::reserve_with_change;
 pub(crate) use money::run_random_steps;
 

@@ -59,10 +59,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs random steps against stores in fresh places.
-pub(crate) fn run_random_steps<P: Place>() {
+/// Runs so many sequences of random steps against stores in fresh places.
+pub(crate) fn run_random_steps<P: Place>(cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&prop::collection::vec(step(), 1..60), |steps| {
             let place = P::fresh();
@@ -169,9 +169,9 @@ impl Model {
                 self.set_state(chosen, State::Forgotten);
             }
             Step::ReleaseAll => {
-                store.release_all().await.unwrap();
                 for chosen in 0..self.transactions.len() {
                     if self.transactions[chosen].state == State::Reserved {
+                        store.release(self.transactions[chosen].number).await.unwrap();
                         self.set_state(chosen, State::Forgotten);
                     }
                 }
@@ -285,7 +285,8 @@ impl Model {
         let Some(chosen) = chosen else { return };
         let Kind::Incoming { invoice, satoshis } = self.transactions[chosen].kind else { return };
         let offered = store.offer(offering(invoice, &[satoshis], chosen, now)).await.unwrap();
-        let (Offered::Now(payment) | Offered::Before(payment)) = &offered;
+        let (Offered::Now(payment) | Offered::Elsewhere(payment) | Offered::Before(payment)) =
+            &offered;
         assert_eq!(payment.number, self.transactions[chosen].number);
         let is_shown = self.transactions[chosen].state.is(TransactionState::spends);
         assert_eq!(matches!(offered, Offered::Before(_)), is_shown);

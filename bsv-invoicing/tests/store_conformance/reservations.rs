@@ -126,7 +126,7 @@ pub(super) async fn crashed<P: Place>() {
     let store = place.open();
     let refused = store.reserve(outgoing("b", 1)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
-    store.release_all().await.unwrap();
+    store.join().await.unwrap();
     let late = store.record_payment(signed(&payment, &lost)).await;
     assert_refused!(late, Refusal::NotReserved(number) if number == lost.number);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);

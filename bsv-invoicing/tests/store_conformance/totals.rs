@@ -24,7 +24,7 @@ async fn items(store: &impl WalletStore) -> Items {
         LedgerItem::PaidInvoice { number, has_payment } => items.paid.push((number, has_payment)),
         LedgerItem::Totals(totals) => items.totals = totals,
     };
-    store.list(FoldLedger { start: Items::default(), step }).await.unwrap()
+    store.verify(FoldLedger { start: Items::default(), step }).await.unwrap()
 }
 
 /// The books hold thousands of everything.

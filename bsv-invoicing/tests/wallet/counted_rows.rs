@@ -34,11 +34,11 @@ impl WalletStore for CountingStore {
         self.store.execute(command).await
     }
 
-    async fn get<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         self.store.get(self.counted(query)).await
     }
 
-    async fn list<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         self.store.list(self.counted(query)).await
     }
 
@@ -64,6 +64,7 @@ impl WalletStore for CountingStore {
 }
 
 /// A query whose rows are counted.
+#[derive(Clone)]
 struct Counted<Q> {
     query: Q,
     count: Arc<AtomicUsize>,

@@ -1,28 +1,33 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
-use bsv_invoicing::Timestamp;
-use bsv_store::{FileError, write_atomically};
+use bsv_invoicing::{PostgresWalletStore, Timestamp};
+use bsv_store::{FileError, StoreError, write_atomically};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
+use tokio::time::sleep;
 use zeroize::Zeroizing;
 
 use super::scope::Grant;
+use crate::wallet_store::Wallet;
 
-/// The tokens that were made and are not revoked. The file `tokens.json` in the network's directory
-/// stores only their hashes.
+/// The tokens that were made and are not revoked. The file `tokens.json` in the network's directory,
+/// or the database of the wallet, stores only their hashes.
 #[derive(Debug)]
 pub struct Tokens {
     dir: PathBuf,
+    /// The wallet in whose database they lie.
+    wallet: Option<Arc<Wallet>>,
     by_id: RwLock<Arc<BTreeMap<String, IssuedToken>>>,
-    /// Held while the file is replaced.
+    /// Held while they are changed where they lie.
     changing: Mutex<()>,
 }
 
@@ -71,6 +76,26 @@ pub enum TokenFileError {
         /// What is wrong with the file.
         reason: String,
     },
+    /// A token in the database of the wallet does not have the form that this program writes.
+    #[error("token {id} in the database is damaged: {reason}")]
+    DamagedRow {
+        /// The id of the token.
+        id: String,
+        /// What is wrong with the token.
+        reason: String,
+    },
+    /// The database of the wallet cannot be read.
+    #[error("the tokens cannot be read: {0}")]
+    Database(#[from] StoreError),
+    /// The file, whose tokens are in the database now, cannot be renamed.
+    #[error("cannot rename {}: {source}", path.display())]
+    Rename {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
     /// Another version of this program wrote it.
     #[error(
         "{} has version {found}, but this program knows only version {VERSION}: use the program that \
@@ -104,6 +129,8 @@ pub(crate) enum ChangeError {
     NoRandomness(getrandom::Error),
     #[error("{0}; the change may or may not have been made")]
     File(#[from] FileError),
+    #[error("{0}; the change may or may not have been made")]
+    Database(#[from] StoreError),
 }
 
 /// Why a token is not accepted.
@@ -114,6 +141,8 @@ pub(super) enum TokenError {
 }
 
 pub(crate) const FILE_NAME: &str = "tokens.json";
+/// The name of a file whose tokens were moved into a database.
+const MOVED_FILE_NAME: &str = "tokens.json.moved";
 const VERSION: u64 = 1;
 /// The beginning of all tokens, which makes leaked tokens easy to find.
 const PREFIX: &str = "bsv_";
@@ -121,6 +150,8 @@ const ID_LEN: usize = 8;
 const SECRET_LEN: usize = 64;
 const MAX_TOKENS: usize = 1000;
 const MAX_LABEL_LEN: usize = 100;
+/// How long to wait until tokens that cannot be read are read again.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The longest accepted file, in bytes: far longer than the file of the most tokens.
 const MAX_FILE_LEN: u64 = 16 << 20;
 
@@ -149,14 +180,70 @@ impl Tokens {
     ///
     /// [`TokenFileError`] if the file cannot be used. The file stays unchanged.
     pub fn open(dir: &Path) -> Result<Self, TokenFileError> {
+        let tokens = read_all(&dir.join(FILE_NAME))?.unwrap_or_default();
+        Ok(Self::of(dir, None, tokens))
+    }
+
+    /// Reads the tokens in the database of a wallet. Call it on a blocking thread. If the database has
+    /// none, moves the tokens of the file in `dir` into it.
+    pub(crate) fn open_in_database(
+        wallet: Arc<Wallet>,
+        dir: &Path,
+    ) -> Result<Self, TokenFileError> {
+        let Some(store) = wallet.store().database() else { return Self::open(dir) };
+        let mut tokens = read_rows(store)?;
         let path = dir.join(FILE_NAME);
-        let by_id = match read(&path) {
-            Ok(text) => parse(&text, &path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(source) => return Err(TokenFileError::Read { path, source }),
+        if let Some(of_file) = read_all(&path)? {
+            if tokens.is_empty() && !of_file.is_empty() {
+                let rows: Vec<_> = of_file.values().map(IssuedToken::to_row).collect();
+                store.add_tokens(&rows)?;
+                tokens = of_file;
+            }
+            let renamed = fs::rename(&path, dir.join(MOVED_FILE_NAME));
+            renamed.map_err(|source| TokenFileError::Rename { path, source })?;
+        }
+        Ok(Self::of(dir, Some(wallet), tokens))
+    }
+
+    fn of(dir: &Path, wallet: Option<Arc<Wallet>>, tokens: BTreeMap<String, IssuedToken>) -> Self {
+        let (dir, by_id) = (dir.to_owned(), RwLock::new(Arc::new(tokens)));
+        Self { dir, wallet, by_id, changing: Mutex::new(()) }
+    }
+
+    /// Takes note of tokens that other servers make and revoke, until it is dropped. Tokens of a file
+    /// belong to one server.
+    pub(crate) async fn follow(self: &Arc<Self>) {
+        let Some(mut changes) = self.database().map(PostgresWalletStore::token_changes) else {
+            return std::future::pending().await;
         };
-        let by_id = RwLock::new(Arc::new(by_id));
-        Ok(Self { dir: dir.to_owned(), by_id, changing: Mutex::new(()) })
+        while changes.changed().await.is_ok() {
+            let tokens = Arc::clone(self);
+            let read = tokio::task::spawn_blocking(move || tokens.read_again()).await;
+            if let Ok(Err(error)) = read {
+                tracing::warn!("{error}");
+                sleep(PAUSE).await;
+                changes.mark_changed();
+            }
+        }
+    }
+
+    fn read_again(&self) -> Result<(), TokenFileError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = self.database() {
+            let tokens = Arc::new(read_rows(store)?);
+            *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        }
+        Ok(())
+    }
+
+    /// The database in which they lie, if they do.
+    fn database(&self) -> Option<&PostgresWalletStore> {
+        self.wallet.as_ref().and_then(|wallet| wallet.store().database())
+    }
+
+    /// The tokens in the form of the file.
+    pub(crate) fn to_file(&self) -> Vec<u8> {
+        encode(&self.all())
     }
 
     /// All tokens.
@@ -166,7 +253,8 @@ impl Tokens {
 
     /// Adds a token, which is valid as soon as this returns.
     pub(crate) fn issue(&self, token: IssuedToken) -> Result<(), ChangeError> {
-        self.change(|tokens| {
+        let row = token.to_row();
+        let insert = |tokens: &mut BTreeMap<String, IssuedToken>| {
             if tokens.len() >= MAX_TOKENS {
                 return Err(ChangeError::TooMany);
             }
@@ -175,6 +263,10 @@ impl Tokens {
                 Entry::Occupied(_) => return Err(ChangeError::IdTaken),
             }
             Ok(())
+        };
+        self.change(insert, |store| match store.add_tokens(&[row])? {
+            true => Ok(()),
+            false => Err(ChangeError::IdTaken),
         })
     }
 
@@ -185,7 +277,14 @@ impl Tokens {
 
     /// Revokes a token, which is refused as soon as this returns.
     pub(crate) fn revoke(&self, id: &str) -> Result<IssuedToken, ChangeError> {
-        self.change(|tokens| tokens.remove(id).ok_or_else(|| ChangeError::Unknown(id.to_owned())))
+        let unknown = || ChangeError::Unknown(id.to_owned());
+        self.change(
+            |tokens| tokens.remove(id).ok_or_else(unknown),
+            |store| {
+                store.remove_token(id)?;
+                Ok(())
+            },
+        )
     }
 
     /// The scopes of a token. The comparison takes constant time.
@@ -202,15 +301,19 @@ impl Tokens {
         }
     }
 
-    /// Changes the file first, and then the tokens in memory.
+    /// Changes the file or the database first, and then the tokens in memory.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, IssuedToken>) -> Result<T, ChangeError>,
+        change_row: impl FnOnce(&PostgresWalletStore) -> Result<(), ChangeError>,
     ) -> Result<T, ChangeError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tokens = BTreeMap::clone(&self.all());
         let result = change(&mut tokens)?;
-        write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?;
+        match self.database() {
+            Some(store) => change_row(store)?,
+            None => write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?,
+        }
         *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
         Ok(result)
     }
@@ -239,6 +342,16 @@ impl TokenDraft {
 }
 
 impl IssuedToken {
+    fn to_row(&self) -> (String, Vec<u8>) {
+        let body = serde_json::to_vec(&TokenJson::of(self)).expect("texts always serialise");
+        (self.id.clone(), body)
+    }
+
+    fn from_row(body: &[u8]) -> Result<Self, String> {
+        let token: TokenJson = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        token.into_token()
+    }
+
     /// Whether the token has expired.
     pub(crate) fn is_expired(&self) -> bool {
         self.expires_at.is_some_and(|at| at <= Timestamp::of_system())
@@ -274,6 +387,35 @@ fn id_of(token: &str) -> Option<&str> {
 /// A plain hash is enough: a token has 256 random bits, which nobody can guess.
 fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
+}
+
+/// The tokens of a file, if there is one.
+fn read_all(path: &Path) -> Result<Option<BTreeMap<String, IssuedToken>>, TokenFileError> {
+    match read(path) {
+        Ok(text) => parse(&text, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TokenFileError::Read { path: path.to_owned(), source }),
+    }
+}
+
+/// The file of tokens that lie in a database.
+pub(crate) fn file_of_rows(rows: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
+    let mut tokens = BTreeMap::new();
+    for (id, body) in rows {
+        tokens.insert(id.clone(), IssuedToken::from_row(body)?);
+    }
+    Ok(encode(&tokens))
+}
+
+/// The tokens of a database.
+fn read_rows(store: &PostgresWalletStore) -> Result<BTreeMap<String, IssuedToken>, TokenFileError> {
+    let mut tokens = BTreeMap::new();
+    for (id, body) in store.tokens()? {
+        let damaged = |reason| TokenFileError::DamagedRow { id: id.clone(), reason };
+        let token = IssuedToken::from_row(&body).map_err(damaged)?;
+        tokens.insert(id, token);
+    }
+    Ok(tokens)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -1,6 +1,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use bsv_invoicing::PostgresUrlError;
 use bsv_minerid::AliasParseError;
 use thiserror::Error;
 
@@ -55,6 +56,9 @@ pub enum ConfigError {
         /// The text.
         text: String,
     },
+    /// A text is not the URL of a database.
+    #[error("wallet.store.url: {0}")]
+    BadDatabase(#[from] PostgresUrlError),
     /// A text is not the origin of a web page.
     #[error("payments.page.embedders: \"{0}\" is not an origin such as https://shop.example")]
     BadOrigin(String),

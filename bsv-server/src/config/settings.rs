@@ -160,7 +160,18 @@ pub(super) struct WalletSettings {
     pub(super) streams: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tls: Option<TlsFiles>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<WalletStoreSettings>,
     pub(super) merchant: MerchantSettings,
+}
+
+/// A database that the wallet lies in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct WalletStoreSettings {
+    pub(super) url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) password_file: Option<PathBuf>,
 }
 
 impl Default for WalletSettings {
@@ -181,6 +192,7 @@ impl Default for WalletSettings {
             consolidate: false,
             streams: 64,
             tls: None,
+            store: None,
             merchant: MerchantSettings::default(),
         }
     }

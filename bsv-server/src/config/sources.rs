@@ -24,7 +24,7 @@ pub struct ConfigSources {
 }
 
 /// The settings that are paths. Paths in a file are relative to the file's directory.
-const PATHS: [&str; 9] = [
+const PATHS: [&str; 10] = [
     "/minerIdDataPath",
     "/keystore",
     "/keystorePassphraseFile",
@@ -32,6 +32,7 @@ const PATHS: [&str; 9] = [
     "/tls/key",
     "/wallet/tls/certificate",
     "/wallet/tls/key",
+    "/wallet/store/passwordFile",
     "/payments/tls/certificate",
     "/payments/tls/key",
 ];
@@ -133,7 +134,7 @@ pub(super) fn one_passphrase(
     Ok(passphrase)
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
 }
 

@@ -56,6 +56,7 @@ async fn send(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
     let contents = Contents::collect(
         managed.network,
         &managed.network_dir,
+        &managed.tokens,
         managed.wallet().ok().map(AsRef::as_ref),
         managed.ids().ok().map(AsRef::as_ref),
         keystore,

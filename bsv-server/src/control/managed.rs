@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
@@ -20,6 +19,7 @@ use crate::minerid::Refusal;
 use crate::opening::{Failures, Stores};
 use crate::request_log::RequestId;
 use crate::surface::Surface;
+use crate::wallet_store::Wallet;
 
 /// The things that an operator manages: the identities, the wallet, and their keys and settings.
 #[derive(Debug)]

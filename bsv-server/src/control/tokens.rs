@@ -63,8 +63,9 @@ async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Proble
     let subject = format!("{} with {}", token.id, scopes.join(", "));
     managed.note(KeyEvent::TokenMade, &subject).await?;
     let issued = on_disk(&managed.tokens, move |tokens| tokens.issue(token)).await;
-    // After a failure of the disk, the file may have the token.
-    if matches!(&issued, Err(error) if !matches!(error, ChangeError::File(_))) {
+    // After a failure of the disk or the database, the token may be stored.
+    let is_unknown = matches!(issued, Err(ChangeError::File(_) | ChangeError::Database(_)));
+    if issued.is_err() && !is_unknown {
         managed.note(KeyEvent::Failed, KeyEvent::TokenMade.name()).await?;
     }
     issued?;
@@ -119,7 +120,7 @@ impl From<ChangeError> for Problem {
             }
             ChangeError::Unknown(_) => StatusCode::NOT_FOUND,
             ChangeError::TooMany | ChangeError::IdTaken => StatusCode::CONFLICT,
-            ChangeError::NoRandomness(_) | ChangeError::File(_) => {
+            ChangeError::NoRandomness(_) | ChangeError::File(_) | ChangeError::Database(_) => {
                 tracing::error!(request = RequestId::current(), "{error}");
                 StatusCode::SERVICE_UNAVAILABLE
             }

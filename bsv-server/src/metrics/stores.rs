@@ -16,7 +16,7 @@ pub(super) fn write(exposition: &mut Exposition, instance: &Instance, surface: S
     let opened = match surface {
         Surface::Wallet => instance.wallet.as_ref().map(|api| {
             let store = api.wallet().store();
-            let (file_len, damage) = (store.file_len().ok(), store.damage());
+            let (file_len, damage) = (store.file_len(), store.damage());
             Opened { counts: store.counts(), file_len, is_damaged: damage.is_some() }
         }),
         _ => instance.minerid.as_ref().map(|api| {

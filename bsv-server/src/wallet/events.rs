@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bsv_invoicing::{EventFilter, EventQuery, LogName, Wallet};
+use bsv_invoicing::{EventFilter, EventQuery, LogName};
 use hyper::header::LINK;
 use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::event_places::EventPlaces;
 use super::headers::{header, number};
 use crate::http::{self, Answer, Problem, answer};
+use crate::wallet_store::Wallet;
 
 /// The most events of a page, and the default.
 const MAX_PAGE: usize = 1000;

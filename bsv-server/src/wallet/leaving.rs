@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Wallet, Withdrawal,
-    WithdrawalCost, WithdrawalDraft,
+    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Withdrawal, WithdrawalCost,
+    WithdrawalDraft,
 };
 use hyper::StatusCode;
 use hyper::header::LINK;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
+use crate::wallet_store::Wallet;
 
 /// Describes a payment by the wallet for callers.
 pub(crate) fn describe(payment: &OutgoingPayment) -> Value {
@@ -63,7 +64,7 @@ pub(super) async fn beef(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
 
 /// Cancels a payment that the network has not shown.
 pub(super) async fn cancel(
-    wallet: &Wallet,
+    wallet: &Arc<Wallet>,
     id: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {

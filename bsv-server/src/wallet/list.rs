@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp, Wallet};
+use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp};
 use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::header::{HeaderValue, LINK};
@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
+use crate::wallet_store::Wallet;
 
 /// The most invoices of a page. A streamed list is read in pages of this size.
 const MAX_PAGE: usize = 1000;

@@ -1,12 +1,13 @@
 //! Receipts that pay no invoice.
 
-use bsv_invoicing::{ReceiptKey, UnassignedReceipt, Wallet};
+use bsv_invoicing::{ReceiptKey, UnassignedReceipt};
 use hyper::header::LINK;
 use hyper::{StatusCode, Uri};
 
 use super::headers::header;
 use super::received::PaymentJson;
 use crate::http::{self, Answer, Problem, answer};
+use crate::wallet_store::Wallet;
 
 /// The most receipts of a page.
 const MAX_PAGE: usize = 1000;

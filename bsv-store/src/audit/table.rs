@@ -22,21 +22,27 @@ pub fn append_to_audit_log<'a>(
     entries: impl IntoIterator<Item = (KeyEvent, &'a str)>,
 ) -> Result<(), StoreError> {
     let mut table = transaction.open_table(AUDIT)?;
-    let mut last = table.last()?.map(|(number, row)| entry(number.value(), row.value()));
+    let last = table.last()?.map(|(number, row)| entry(number.value(), row.value()).tail());
+    let mut tail = last.unwrap_or_default();
     for (event, subject) in entries {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let now = u64::try_from(now).unwrap_or(u64::MAX);
-        let next = AuditEntry {
-            number: last.as_ref().map_or(0, |last| last.number) + 1,
-            at_micros: last.as_ref().map_or(now, |last| last.at_micros.max(now)),
-            event: event.name().to_owned(),
-            subject: subject.to_owned(),
-            previous: last.as_ref().map_or([0; 32], AuditEntry::hash),
-        };
+        let next = AuditEntry::next(tail, event, subject, now);
         let row = (next.at_micros, next.event.as_str(), subject, next.previous);
         table.insert(next.number, row)?;
-        last = Some(next);
+        tail = next.tail();
     }
+    Ok(())
+}
+
+/// Appends an entry of another log unchanged. All entries of this log must come from that log.
+pub fn copy_to_audit_log(
+    transaction: &WriteTransaction,
+    entry: &AuditEntry,
+) -> Result<(), StoreError> {
+    let mut table = transaction.open_table(AUDIT)?;
+    let row = (entry.at_micros, entry.event.as_str(), entry.subject.as_str(), entry.previous);
+    table.insert(entry.number, row)?;
     Ok(())
 }
 
@@ -57,27 +63,12 @@ pub fn read_audit_log(
 
 /// Reads the log from its beginning to the first entry that does not fit.
 pub fn verify_audit_log(transaction: &ReadTransaction) -> Result<AuditCheck, StoreError> {
-    let mut check = AuditCheck { entries: 0, head: [0; 32], fault: None };
-    let mut last_at = 0;
+    let mut check = AuditCheck::default();
     for row in transaction.open_table(AUDIT)?.iter()? {
         let (number, row) = row?;
-        let entry = entry(number.value(), row.value());
-        let expected = check.entries + 1;
-        check.fault = if entry.number != expected {
-            Some(format!("entry {expected} is missing; entry {} follows", entry.number))
-        } else if entry.previous != check.head {
-            Some(format!("entry {expected} does not carry the hash of the one before it"))
-        } else if entry.at_micros < last_at {
-            Some(format!("entry {expected} has an earlier time than the one before it"))
-        } else {
-            None
-        };
-        if check.fault.is_some() {
+        if !check.take(&entry(number.value(), row.value())) {
             break;
         }
-        check.entries = expected;
-        check.head = entry.hash();
-        last_at = entry.at_micros;
     }
     Ok(check)
 }
@@ -131,8 +122,8 @@ mod tests {
         assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(entries[1].previous, entries[0].hash());
         assert_eq!((entries[1].event.as_str(), entries[1].subject.as_str()), ("made", "pool_3"));
-        let expected = AuditCheck { entries: 3, head: entries[1].hash(), fault: None };
-        assert_eq!(check(&database), expected);
+        let found = check(&database);
+        assert_eq!((found.entries, found.head, found.fault), (3, entries[1].hash(), None));
     }
 
     #[test]

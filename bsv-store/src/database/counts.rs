@@ -18,7 +18,8 @@ impl StoreCounts {
         self.commands.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_commands(&self, count: usize) {
+    /// Counts commands that run.
+    pub fn note_commands(&self, count: usize) {
         self.commands.fetch_add(count as u64, Ordering::Relaxed);
     }
 }

@@ -1,11 +1,11 @@
 use std::path::Path;
 use std::sync::{Mutex, mpsc as blocking};
 
-use redb::{Table, TableDefinition};
+use redb::{Table, TableDefinition, WriteTransaction};
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::database::{DatabaseOptions, Schema};
+use crate::database::{Database, DatabaseOptions, Schema};
 
 const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
 /// The key of the count of batches in the table.
@@ -74,14 +74,14 @@ fn insert(
 }
 
 fn broken_disk() -> StoreError {
-    redb::StorageError::Io(std::io::Error::from(std::io::ErrorKind::StorageFull)).into()
+    redb::StorageError::Io(io::Error::from(io::ErrorKind::StorageFull)).into()
 }
 
 /// A database and its writer. A command holds the writer up until `release` is dropped. The
 /// commands that are queued meanwhile share a commit.
 struct HeldUp {
     database: Arc<Database>,
-    writer: Arc<GroupWriter<Counted>>,
+    writer: Arc<GroupWriter<DatabaseBatches<Counted>>>,
     commands: JoinSet<(u64, Outcome)>,
     /// The number of batches that each committed batch reported.
     told: Arc<Mutex<Vec<u64>>>,
@@ -98,7 +98,9 @@ impl HeldUp {
             let told = Arc::clone(&told);
             move |batches| told.lock().unwrap().push(batches)
         };
-        let writer = Arc::new(GroupWriter::start(Arc::clone(&database), committed).unwrap());
+        let writer = Arc::new(
+            GroupWriter::start(DatabaseBatches::new(Arc::clone(&database)), committed).unwrap(),
+        );
         let (release, released) = blocking::channel::<()>();
         let (begin, begun) = oneshot::channel();
         let mut begin = Some(begin);
@@ -117,8 +119,17 @@ impl HeldUp {
         number: u64,
         command: impl FnMut(&mut OpenCounted<'_>) -> Outcome + Send + 'static,
     ) {
+        self.queue_weighing(0, number, command);
+    }
+
+    fn queue_weighing(
+        &mut self,
+        weight: usize,
+        number: u64,
+        command: impl FnMut(&mut OpenCounted<'_>) -> Outcome + Send + 'static,
+    ) {
         let writer = Arc::clone(&self.writer);
-        self.commands.spawn(async move { (number, writer.run(command).await) });
+        self.commands.spawn(async move { (number, writer.run(weight, command).await) });
     }
 
     /// Releases the writer once all commands are queued, and returns the outcomes in order.
@@ -152,6 +163,28 @@ async fn commands_that_wait_share_a_commit() {
 }
 
 #[tokio::test]
+async fn large_commands_do_not_all_share_a_commit() {
+    let mut held = HeldUp::new().await;
+    let half = MOST_WEIGHT / 2;
+    for (number, weight) in (2..).zip([half, half, half, 0, MOST_WEIGHT + 1, usize::MAX, 0]) {
+        held.queue_weighing(weight, number, move |tables| {
+            tables.numbers.insert(number, tables.batches)?;
+            Ok(Ok(()))
+        });
+    }
+    let told = Arc::clone(&held.told);
+    let (database, outcomes, _dir) = held.outcomes().await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Ok(())))));
+    assert_eq!(*told.lock().unwrap(), [1, 2, 3, 4, 5, 6]);
+    let batch_of = database.read(|transaction| {
+        let numbers = transaction.open_table(NUMBERS)?;
+        let batch = |number| Ok(redb::ReadableTable::get(&numbers, number)?.unwrap().value());
+        (2..=8).map(batch).collect::<Result<Vec<_>, StoreError>>()
+    });
+    assert_eq!(batch_of.unwrap(), [1, 1, 2, 2, 3, 4, 5]);
+}
+
+#[tokio::test]
 async fn a_refused_command_does_not_disturb_the_others() {
     let mut held = HeldUp::new().await;
     held.queue(2, insert(2));
@@ -180,12 +213,12 @@ async fn each_batch_that_has_reached_the_disk_is_told_once() {
     let database = open(dir.path(), DatabaseOptions::default());
     let (sender, told) = blocking::channel();
     let tell = move |batches| sender.send(batches).unwrap();
-    let writer = GroupWriter::<Counted>::start(database, tell).unwrap();
-    assert!(matches!(writer.run(insert(1)).await, Ok(Ok(()))));
-    assert!(matches!(writer.run(|_| Ok::<Result<(), _>, _>(Err("no"))).await, Ok(Err("no"))));
-    let failed = writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await;
+    let writer = GroupWriter::start(DatabaseBatches::<Counted>::new(database), tell).unwrap();
+    assert!(matches!(writer.run(0, insert(1)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, |_| Ok::<Result<(), _>, _>(Err("no"))).await, Ok(Err("no"))));
+    let failed = writer.run(0, |_| Err::<Result<(), ()>, _>(broken_disk())).await;
     assert!(failed.is_err());
-    assert!(matches!(writer.run(insert(2)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, insert(2)).await, Ok(Ok(()))));
     drop(writer);
     assert_eq!(Vec::from_iter(told), [1, 2]);
 }
@@ -207,7 +240,7 @@ async fn a_storage_error_undoes_the_batch_and_all_are_told() {
         assert!(matches!(outcome, Err(error) if error.is_out_of_space()), "{outcome:?}");
     }
     assert_eq!(rows(&database), [1]);
-    assert!(matches!(writer.run(insert(5)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, insert(5)).await, Ok(Ok(()))));
     assert_eq!(rows(&database), [1, 5]);
 }
 
@@ -233,7 +266,7 @@ async fn check_that_they_fail_alone(fail: fn() -> Outcome, is_told: fn(&StoreErr
         assert!(matches!(failed, Err(error) if is_told(error)), "{failed:?}");
     }
     assert_eq!(rows(&database), [1, 2, 5]);
-    assert!(matches!(writer.run(insert(6)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, insert(6)).await, Ok(Ok(()))));
     assert_eq!(rows(&database), [1, 2, 5, 6]);
 }
 
@@ -263,7 +296,7 @@ async fn dropping_the_writer_waits_for_what_is_queued() {
         let writer = Arc::clone(&held.writer);
         let (queued, is_queued) = oneshot::channel();
         let caller = tokio::spawn(async move {
-            let run = writer.run(insert(number));
+            let run = writer.run(0, insert(number));
             tokio::pin!(run);
             assert!(poll_once(run.as_mut()).await.is_none());
             queued.send(()).unwrap();
@@ -299,9 +332,10 @@ async fn nothing_is_written_below_the_reserve() {
     drop(open(dir.path(), DatabaseOptions::default()));
     let options = DatabaseOptions { free_space_reserve: u64::MAX, ..Default::default() };
     let database = open(dir.path(), options);
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
+    let writer =
+        GroupWriter::start(DatabaseBatches::<Counted>::new(Arc::clone(&database)), drop).unwrap();
     for _ in 0..5 {
-        let refused = writer.run(insert(1)).await;
+        let refused = writer.run(0, insert(1)).await;
         assert!(matches!(refused, Err(StoreError::NoSpace { .. })), "{refused:?}");
     }
     assert!(rows(&database).is_empty());
@@ -311,20 +345,21 @@ async fn nothing_is_written_below_the_reserve() {
 async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
     let dir = tempfile::tempdir().unwrap();
     let database = open(dir.path(), DatabaseOptions::default());
-    let writer = GroupWriter::<Counted>::start(Arc::clone(&database), drop).unwrap();
+    let writer =
+        GroupWriter::start(DatabaseBatches::<Counted>::new(Arc::clone(&database)), drop).unwrap();
     for _ in 0..2 {
-        assert!(writer.run(|_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
+        assert!(writer.run(0, |_| Err::<Result<(), ()>, _>(broken_disk())).await.is_err());
     }
     let (ran, has_run) = blocking::channel();
-    let refused = writer.run(move |tables| {
+    let refused = writer.run(0, move |tables| {
         ran.send(()).unwrap();
         insert(1)(tables)
     });
     assert!(refused.await.unwrap_err().is_out_of_space());
     assert_eq!(has_run.recv(), Err(blocking::RecvError), "the command ran");
     tokio::time::sleep(FIRST_PAUSE).await;
-    assert!(matches!(writer.run(insert(2)).await, Ok(Ok(()))));
-    assert!(matches!(writer.run(insert(3)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, insert(2)).await, Ok(Ok(()))));
+    assert!(matches!(writer.run(0, insert(3)).await, Ok(Ok(()))));
     assert_eq!(rows(&database), [2, 3]);
 }
 

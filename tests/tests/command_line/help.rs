@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 20] = [
+const NOUNS: [(&str, &[&str]); 21] = [
     ("init", &[]),
     ("status", &[]),
     ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
@@ -66,6 +66,7 @@ const NOUNS: [(&str, &[&str]); 20] = [
     ("restore", &[]),
     ("audit", &["list", "verify"]),
     ("books", &["verify"]),
+    ("store", &["move", "accept-loss"]),
     ("config", &["show", "check"]),
     ("completions", &[]),
 ];

@@ -10,6 +10,7 @@ use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 
+use ::bsv_store::DatabaseBatches;
 use bsv_tests::build::workspace;
 
 fn is_send(_: impl Future + Send) {}
@@ -42,7 +43,7 @@ fn every_public_future_is_checked() {
     let _ = bsv_invoicing::wallet::<::bsv_invoicing::RedbWalletStore>;
     let _ = bsv_minerid::miner_ids::<::bsv_minerid::RedbIdentityStore>;
     let _ = bsv_network::node;
-    let _ = bsv_store::writer::<NoTables>;
+    let _ = bsv_store::writer::<DatabaseBatches<NoTables>>;
 }
 
 struct NoTables;

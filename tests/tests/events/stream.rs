@@ -1,134 +1,14 @@
 //! Streams of server-sent events.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use bsv_tests::{Client, Metrics, Reply, Site, openapi};
+use bsv_tests::stream::{STREAM, Stream};
+use bsv_tests::{Client, Metrics, Site};
 use serde_json::{Value, json};
 
 use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
-
-const STREAM: &str = "/api/v1/events/stream";
-
-/// A stream that is read.
-pub(crate) struct Stream {
-    headers: String,
-    connection: BufReader<TcpStream>,
-    /// The bytes that were received and not read yet.
-    text: String,
-}
-
-/// A block of a stream.
-#[derive(Debug, Default, PartialEq)]
-struct Block {
-    retry: Option<String>,
-    id: Option<String>,
-    event: Option<String>,
-    data: Option<String>,
-}
-
-impl Stream {
-    /// Opens a stream. The error is the answer that came instead.
-    fn try_open(client: &Client, query: &str, last: Option<&str>) -> Result<Self, Reply> {
-        let headers: Vec<_> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
-        let path = format!("{STREAM}{query}");
-        let mut connection = TcpStream::connect(client.address()).unwrap();
-        connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
-        for (name, value) in &headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        connection.write_all(format!("{request}\r\n").as_bytes()).unwrap();
-        let mut connection = BufReader::new(connection);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(connection.read_line(&mut head).unwrap() > 0, "{head}");
-        }
-        let reply = head_of_reply(&head);
-        if reply.status != 200 {
-            let reply = rest_of_reply(&head, &mut connection);
-            openapi::check(client.address(), request.as_bytes(), &reply);
-            return Err(reply);
-        }
-        openapi::check(client.address(), request.as_bytes(), &reply);
-        Ok(Self { headers: head.to_ascii_lowercase(), connection, text: String::new() })
-    }
-
-    pub(crate) fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
-        let stream = Self::try_open(client, query, last);
-        stream.unwrap_or_else(|reply| panic!("{}: {}", reply.status, reply.body))
-    }
-
-    /// Receives a chunk. Returns whether there was one.
-    fn receive(&mut self) -> bool {
-        let mut len = String::new();
-        self.connection.read_line(&mut len).unwrap();
-        let len = usize::from_str_radix(len.trim(), 16).unwrap_or_else(|_| panic!("{len:?}"));
-        let mut chunk = vec![0; len + 2];
-        self.connection.read_exact(&mut chunk).unwrap();
-        self.text.push_str(std::str::from_utf8(&chunk[..len]).unwrap());
-        len > 0
-    }
-
-    /// The next block. `None` if the stream has ended properly.
-    fn next(&mut self) -> Option<Block> {
-        let end = loop {
-            match self.text.find("\n\n") {
-                Some(end) => break end,
-                None if !self.receive() => return None,
-                None => {}
-            }
-        };
-        let mut block = Block::default();
-        for line in self.text[..end].lines() {
-            let (name, value) = line.split_once(": ").unwrap_or_else(|| panic!("{line}"));
-            let place = match name {
-                "retry" => &mut block.retry,
-                "id" => &mut block.id,
-                "event" => &mut block.event,
-                "data" => &mut block.data,
-                _ => panic!("{line}"),
-            };
-            assert_eq!(place.replace(value.to_owned()), None);
-        }
-        self.text.drain(..end + 2);
-        Some(block)
-    }
-
-    /// The next event.
-    pub(crate) fn event(&mut self) -> (String, Value) {
-        loop {
-            let block = self.next().expect("the stream goes on");
-            if let Some(data) = block.data {
-                let event: Value = serde_json::from_str(&data).unwrap();
-                assert_eq!(Some(block.event.unwrap().as_str()), event["type"].as_str());
-                return (block.id.unwrap(), event);
-            }
-        }
-    }
-
-    /// The next `count` events.
-    pub(crate) fn events(&mut self, count: usize) -> Vec<Value> {
-        (0..count).map(|_| self.event().1).collect()
-    }
-}
-
-/// An answer whose head was read.
-fn head_of_reply(head: &str) -> Reply {
-    let mut lines = head.trim_end().split("\r\n");
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers = lines.map(|line| line.split_once(':').unwrap());
-    let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
-    Reply { status, headers: headers.collect(), body: String::new() }
-}
-
-fn rest_of_reply(head: &str, connection: &mut impl Read) -> Reply {
-    let mut reply = head_of_reply(head);
-    let len = reply.header("content-length").unwrap().parse().unwrap();
-    connection.take(len).read_to_string(&mut reply.body).unwrap();
-    reply
-}
 
 fn name(client: &Client) -> String {
     page(client, EVENTS)["log"].as_str().unwrap().to_owned()
@@ -148,9 +28,9 @@ fn a_stream_has_earlier_and_new_events() {
     ] {
         assert!(stream.headers.contains(header), "{header} in {}", stream.headers);
     }
-    let retry = stream.next().unwrap().retry.unwrap();
+    let retry = stream.next_block().unwrap().retry.unwrap();
     assert!((2000..=5000).contains(&retry.parse().unwrap()), "{retry}");
-    let first = stream.next().unwrap();
+    let first = stream.next_block().unwrap();
     let all = log(client);
     assert_eq!(first.id, Some(format!("{name}-1")));
     assert_eq!(first.event.as_deref(), Some("invoice.created"));
@@ -190,8 +70,8 @@ fn a_stream_continues_where_its_client_stopped() {
         ("?after=999999", (count + 1).to_string(), 0),
     ] {
         let mut stream = Stream::open(client, query, Some(&last));
-        assert!(stream.next().unwrap().retry.is_some());
-        let block = stream.next().unwrap();
+        assert!(stream.next_block().unwrap().retry.is_some());
+        let block = stream.next_block().unwrap();
         assert_eq!(block.event.as_deref(), Some("reset"), "{query} {last}");
         assert_eq!(serde_json::from_str::<Value>(&block.data.unwrap()).unwrap(), reset);
         assert_eq!(block.id, Some(format!("{name}-{begins_after}")));
@@ -228,7 +108,7 @@ fn a_stream_resumes_over_restarts() {
             server.kill();
         } else {
             assert_eq!(server.stop(), 0);
-            while let Some(block) = stream.next() {
+            while let Some(block) = stream.next_block() {
                 if let Some(data) = block.data {
                     seen.push(serde_json::from_str(&data).unwrap());
                     last = block.id;
@@ -254,7 +134,7 @@ fn metrics_show_the_number_of_open_streams() {
     let client = shop.client();
     assert_eq!(told_streams(client), 0.0);
     let mut streams = [(); 2].map(|()| Stream::open(client, "", None));
-    streams.iter_mut().for_each(|stream| drop(stream.next()));
+    streams.iter_mut().for_each(|stream| drop(stream.next_block()));
     assert_eq!(told_streams(client), 2.0);
     drop(streams);
     while told_streams(client) > 0.0 {
@@ -279,7 +159,7 @@ fn streams_have_their_own_places() {
     while Stream::try_open(client, "", None).is_err() {}
     assert_eq!(shop.server.stop(), 0);
     for mut stream in streams {
-        while stream.next().is_some() {}
+        while stream.next_block().is_some() {}
     }
 }
 

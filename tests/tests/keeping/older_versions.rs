@@ -91,6 +91,7 @@ fn older_directories_say_the_same_as_ever() {
         (9, "made", &[]),
         (10, "made", &[]),
         (11, "made", &[]),
+        (12, "made", &[]),
     ] {
         let mut site = Site::new();
         site.set_env("BSV_LOG", "error");

@@ -204,7 +204,7 @@ pub(crate) fn with_coins(node: &[&str], amounts: &[u64]) -> Counter {
 pub(crate) fn with_settings(settings: Value, node: &[&str], amounts: &[u64]) -> Counter {
     let site = |node: &Node| site_with(node, settings);
     let counter = Counter::on(Node::start_with(node), 20, site);
-    let (_, bill) = counter.bill();
+    let (id, bill) = counter.bill();
     let output = |satoshis: &u64| TxOut { satoshis: *satoshis, ..bill.outputs()[0].clone() };
     let coins: Vec<_> = (0..20).map(|_| counter.purse.coin()).collect();
     let fee = 40 * amounts.len() as u64 + 10 * FEE;
@@ -212,6 +212,7 @@ pub(crate) fn with_settings(settings: Value, node: &[&str], amounts: &[u64]) -> 
     send(&counter.node, &funding);
     counter.node.mine(1);
     assert_ne!(bill.post(&funding).status, 404);
+    wait_until("the coins are mined", || counter.shop.payments(&id)[0]["state"] == "mined");
     assert_eq!(counter.shop.balance(), amounts.iter().sum::<u64>());
     counter
 }

@@ -14,5 +14,6 @@ mod paths;
 mod service;
 mod shapes;
 mod times;
+mod wallet_file;
 
 use owner::{INVOICES, Owner, USERS, check_problem, json};

@@ -15,6 +15,7 @@ mod metrics;
 mod minerid;
 mod page;
 mod payments;
+mod postgres;
 mod report;
 mod restart;
 mod rpc;
@@ -87,6 +88,18 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
         coins: u64,
     },
+    /// A wallet in PostgreSQL, used by one process and by two, compared with bare commits of one row each
+    Postgres {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// For how many seconds invoices are created beside an open snapshot
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=3600))]
+        snapshot: u32,
+        /// Measure only the parts whose names contain this: creating, paying, looking, alone, snapshot, standby or
+        /// served
+        #[arg(long, default_value = "", value_name = "TEXT")]
+        only: String,
+    },
     /// What a pool notices of restarts, with and without handing over the listening sockets
     Restart {
         /// How often the server is restarted in each of the two ways
@@ -111,6 +124,9 @@ enum Command {
     /// Runs a bare server until standard input ends
     #[command(hide = true)]
     Bare { work: Work, answer_len: usize },
+    /// Uses a store in PostgreSQL as standard input asks
+    #[command(hide = true)]
+    Store { url: String },
 }
 
 /// How often and for how long to measure.
@@ -137,7 +153,9 @@ fn main() {
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Page { rounds } => page::measure(rounds),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),
+        Command::Postgres { rounds, snapshot, only } => postgres::measure(rounds, snapshot, &only),
         Command::Restart { restarts } => restart::measure(restarts),
+        Command::Store { url } => postgres::work_for_parent(&url),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
         Command::Watching { rounds, scripts } => watching::measure(rounds, scripts),

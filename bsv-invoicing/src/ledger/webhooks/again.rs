@@ -29,6 +29,7 @@ impl Command for Redeliver {
         let known = known.ok_or(Refusal::UnknownDelivery { id, number })?;
         let mut delivery = known.clone();
         delivery.begin_again(self.now);
+        books.count_webhook_change()?;
         books.put_delivery(key, Some(&known), &delivery)
     }
 }
@@ -69,6 +70,7 @@ impl Command for Replay {
         if self.after >= until {
             return Ok(Replayed { count: 0, next: None });
         }
+        books.count_webhook_change()?;
         match self.only_failed {
             true => self.replay_failed(books, until),
             false => self.replay_all(books, &webhook, until),

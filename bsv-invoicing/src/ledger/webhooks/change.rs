@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::ledger::rows::{Rows, Webhooks};
+use crate::ledger::rows::{Rows, WebhookChanges, Webhooks};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{
@@ -39,6 +39,7 @@ impl Command for ChangeWebhook {
             Some(true) | None => {}
         }
         books.rows.put::<Webhooks>(self.id, &webhook)?;
+        books.count_webhook_change()?;
         Ok(webhook)
     }
 }
@@ -68,6 +69,7 @@ impl Command for RotateSecret {
         let sealed = std::mem::replace(&mut webhook.secret, self.secret.clone());
         webhook.former_secret = (until > self.now).then_some(FormerSecret { sealed, until });
         books.rows.put::<Webhooks>(self.id, &webhook)?;
+        books.count_webhook_change()?;
         Ok(webhook)
     }
 }
@@ -84,6 +86,15 @@ impl Command for DeleteWebhook {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         books.webhook(self.id)?;
+        books.count_webhook_change()?;
         books.rows.remove::<Webhooks>(self.id).map(drop)
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Counts a change, so that the process that sends to webhooks takes note of it.
+    pub(super) fn count_webhook_change(&mut self) -> Result<(), R::Error> {
+        let count = self.rows.get::<WebhookChanges>(&())?.unwrap_or_default();
+        self.rows.put::<WebhookChanges>((), &count.wrapping_add(1))
     }
 }

@@ -50,6 +50,7 @@ impl Command for CreateWebhook {
             failures: 0,
         };
         books.rows.put::<Webhooks>(self.id, &webhook)?;
+        books.count_webhook_change()?;
         Ok(webhook)
     }
 }

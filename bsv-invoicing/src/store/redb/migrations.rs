@@ -20,9 +20,9 @@ use self::tables::{
     TRANSACTIONS,
 };
 use self::watching::watch_scripts;
-use super::kinds::WAS_SEEN;
 use super::rows::create_tables;
 use crate::ledger::attempts::url_hash;
+use crate::store::stored::WAS_SEEN;
 
 pub(super) const SCHEMA: Schema = Schema { name: "wallet", migrations: MIGRATIONS };
 
@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
     tell_events_by_invoice,
     add_webhooks,
     add_ancestors,
+    add_claims,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -129,6 +130,10 @@ fn add_webhooks(transaction: &WriteTransaction) -> Result<(), StoreError> {
 }
 
 fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)
+}
+
+fn add_claims(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)
 }
 

@@ -2,45 +2,23 @@
 
 use std::sync::Arc;
 
-use bsv_store::{KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log};
-use redb::{Range, ReadTransaction, StorageError, TableDefinition, Value, WriteTransaction};
+use bsv_store::{
+    AuditEntry, KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log,
+    copy_to_audit_log,
+};
+use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Damaged, Deliveries, DeliveriesByTime,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Deliveries, DeliveriesByTime,
     Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange, Kind,
-    LastRefunds, Marked, Messages, MinedAt, Order, Outgoing, OutgoingByUrl, Owner, Proofs,
-    RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Users,
-    WatchBacklog, Watched, Webhooks, Withdrawals,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
+    LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
+    Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan,
+    Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
-
-/// A key or a row in the form of its table.
-pub(super) type Stored<'v, V> = <V as Value>::SelfType<'v>;
-
-/// A kind of row that has a table.
-pub(super) trait StoredKind: Kind {
-    /// The keys of the table.
-    type StoredKey: redb::Key + 'static;
-    /// The values of the table.
-    type StoredRow: Value + 'static;
-
-    /// The table.
-    const TABLE: TableDefinition<'static, Self::StoredKey, Self::StoredRow>;
-
-    /// A key as it is stored.
-    fn store_key(key: &Self::Key) -> Stored<'_, Self::StoredKey>;
-
-    /// Reads a key.
-    fn read_key(key: Stored<'_, Self::StoredKey>) -> Result<Self::Key, Damaged>;
-
-    /// Hands a row to `write` as it is stored.
-    fn store_row<T>(row: &Self::Row, write: impl FnOnce(Stored<'_, Self::StoredRow>) -> T) -> T;
-
-    /// Reads a row.
-    fn read_row(key: &Self::Key, row: Stored<'_, Self::StoredRow>) -> Result<Self::Row, Damaged>;
-}
+use crate::store::stored::{Stored, StoredKind};
 
 /// Finds the table of a kind.
 pub(super) trait Place: StoredKind {
@@ -118,6 +96,7 @@ tables! {
     events: Events,
     event_log: EventLog,
     webhooks: Webhooks,
+    webhook_changes: WebhookChanges,
     deliveries: Deliveries,
     deliveries_by_time: DeliveriesByTime,
     expiries: Expiries,
@@ -130,6 +109,7 @@ tables! {
     accounts: Accounts,
     rules: Rules,
     watched: Watched,
+    newly_watched: NewlyWatched,
     watch_backlog: WatchBacklog,
     rescan: Rescan,
     transactions: Transactions,
@@ -152,6 +132,8 @@ tables! {
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,
     reservations: Reservations,
+    processes: Processes,
+    claims: Claims,
     followed: FollowedTransactions,
     proofs: Proofs,
     mined_at: MinedAt,
@@ -174,6 +156,10 @@ impl Engine for RowsToRead {
 impl AuditLog for RowsToWrite<'_> {
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
         Ok(append_to_audit_log(self.transaction, [(event, subject)])?)
+    }
+
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
+        Ok(copy_to_audit_log(self.transaction, entry)?)
     }
 }
 

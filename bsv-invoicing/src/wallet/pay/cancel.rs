@@ -1,6 +1,8 @@
 //! Cancelling a payment that the network has not shown: another transaction, the cancellation,
 //! sends one of its coins back to the wallet.
 
+use std::sync::Arc;
+
 use bsv_network::NodeRpc;
 
 use crate::error::Error;
@@ -15,14 +17,18 @@ use crate::wallet::node::away;
 impl<S: WalletStore> Wallet<S> {
     /// Cancels a payment that the network has not shown, by spending one of its coins in another
     /// transaction. Returns the payment. It is cancelled, or settled if the network has it.
-    pub async fn cancel_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
+    ///
+    /// The cancellation goes on even if the caller stops waiting.
+    pub async fn cancel_payment(self: &Arc<Self>, number: u64) -> Result<OutgoingPayment, Error> {
         let payment = self.outgoing_payment(number).await?;
-        let _place = self.paying.place(&payment.place()).await?;
-        let payment = self.outgoing_payment(number).await?;
-        match payment.state.can_be_cancelled() {
-            true => self.cancel_alone(number).await,
-            false => Err(Error::NotOpen(number, payment.state)),
-        }
+        self.alone(&payment.place(), move |wallet| async move {
+            let payment = wallet.outgoing_payment(number).await?;
+            match payment.state.can_be_cancelled() {
+                true => wallet.cancel_alone(number).await,
+                false => Err(Error::NotOpen(number, payment.state)),
+            }
+        })
+        .await
     }
 
     pub(super) async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {

@@ -1,5 +1,6 @@
 //! Sending a recorded payment to its payee and to the network.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -109,9 +110,12 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Resumes a payment that the network has not shown.
-    pub(crate) async fn resume(&self, number: u64) -> Result<(), Error> {
+    pub(crate) async fn resume(self: &Arc<Self>, number: u64) -> Result<(), Error> {
         let payment = self.outgoing_payment(number).await?;
-        let Ok(_place) = self.paying.begin(&payment.place(), false) else { return Ok(()) };
+        self.alone_if_free(&payment.place(), self.resume_alone(number)).await.map(drop)
+    }
+
+    async fn resume_alone(&self, number: u64) -> Result<(), Error> {
         let payment = self.outgoing_payment(number).await?;
         match payment.state {
             OutgoingState::Open if self.is_over(&payment) => {
@@ -123,6 +127,7 @@ impl<S: WalletStore> Wallet<S> {
             _ => Ok(()),
         }
     }
+
     /// Whether the time for the payee to accept a payment is over.
     fn is_over(&self, payment: &OutgoingPayment) -> bool {
         payment.expires_at.is_some_and(|at| at.after(GRACE) <= self.expiry_time())

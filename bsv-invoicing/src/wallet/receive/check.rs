@@ -76,6 +76,7 @@ impl<S: WalletStore> Wallet<S> {
             receipts,
             refund_to,
             is_known,
+            claim: self.next_claim(),
             now,
             doubted_since,
         })

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
+use super::ELSEWHERE_PERIOD;
 use super::broadcast::{Broadcast, outcome_of};
 use crate::wallet::running::Running;
 
@@ -64,7 +65,14 @@ impl<'a> Turns<'a> {
 
     /// Waits until the payment that is being offered for an invoice is decided, but not for long.
     /// Returns whether there is another turn.
-    pub(super) async fn next(&mut self, offered: &Running<u64, Broadcast>, invoice: u64) -> bool {
+    ///
+    /// `is_offered` tells whether any process is offering a payment of the invoice.
+    pub(super) async fn next(
+        &mut self,
+        offered: &Running<u64, Broadcast>,
+        invoice: u64,
+        is_offered: bool,
+    ) -> bool {
         if !self.is_short || Instant::now() >= self.deadline {
             return false;
         }
@@ -76,6 +84,10 @@ impl<'a> Turns<'a> {
         }
         match offered.get(&invoice) {
             Some(other) => timeout_at(self.deadline, outcome_of(other.outcome)).await.is_ok(),
+            None if is_offered => {
+                sleep(ELSEWHERE_PERIOD).await;
+                true
+            }
             // The other payment was decided a moment ago, or it is not known yet whether the
             // network has taken it.
             None => !std::mem::replace(&mut self.was_free, true),

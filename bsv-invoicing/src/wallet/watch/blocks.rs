@@ -29,7 +29,9 @@ impl<S: WalletStore> Wallet<S> {
         fork: Option<u32>,
     ) -> Result<(), Error> {
         self.watch_backlog().await?;
+        // Whoever pays a script was shown it before: it is in the store since before these blocks.
         self.load_filter().await?;
+        self.load_new_scripts().await?;
         let last = self.store.get(GetFollowedTip).await?;
         let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
         if last.is_none() {

@@ -14,6 +14,8 @@ pub(crate) struct Watching {
     pub(crate) is_loaded: OnceCell<()>,
     /// The number of the last transaction that the filter knows.
     pub(crate) last_transaction: AtomicU64,
+    /// The number of the last script of other processes that the filter knows.
+    pub(crate) last_script: AtomicU64,
     /// Held by the task that works on the backlog.
     pub(crate) backlog: Mutex<()>,
 }

@@ -65,7 +65,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Reads the mempool. A transaction may be listed before one whose outputs it spends, so the
     /// reading repeats until nothing new is found.
-    async fn read_mempool(&self, node: &NodeRpc) -> Result<(), Error> {
+    pub(crate) async fn read_mempool(&self, node: &NodeRpc) -> Result<(), Error> {
         let txids = node.mempool().await.map_err(away)?;
         loop {
             self.load_filter().await?;

@@ -45,6 +45,7 @@ impl<S: WalletStore> Wallet<S> {
         let Some(from) = self.store.get(GetRescan).await? else { return Ok(true) };
         self.watch_backlog().await?;
         self.load_filter().await?;
+        self.load_new_scripts().await?;
         let mut height = match from {
             RescanFrom::Height(height) => height,
             RescanFrom::Time(time) => height_at(node, tip, time.before(READ_BEFORE)).await?,

@@ -1,7 +1,7 @@
 //! The deliveries of events to a webhook.
 
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
-use bsv_invoicing::{DeliveryState, Wallet, WebhookId};
+use bsv_invoicing::{DeliveryState, WebhookId};
 use hyper::header::LINK;
 use hyper::{StatusCode, Uri};
 
@@ -9,6 +9,7 @@ use super::shown::DeliveryJson;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet::events::once;
 use crate::wallet::headers::{header, number};
+use crate::wallet_store::Wallet;
 
 /// The most deliveries of a page.
 const MAX_PAGE: usize = 100;

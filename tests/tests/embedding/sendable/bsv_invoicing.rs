@@ -2,7 +2,10 @@ use std::future::Ready;
 use std::sync::Arc;
 
 use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
-use bsv_invoicing::{HttpWebhooks, RedbWalletStore, Wallet, WalletStore, faucet};
+use bsv_invoicing::{
+    HttpWebhooks, PostgresWalletStore, RedbWalletStore, Wallet, WalletStore, copy_wallet, faucet,
+    holds_no_wallet,
+};
 use bsv_store::Keystore;
 
 use super::{any, is_send, is_spawnable};
@@ -12,6 +15,7 @@ type Sender<S> = WebhookSender<S, HttpWebhooks, WalletClock<S>>;
 pub(super) fn wallet<S: WalletStore>(
     wallet: &Arc<Wallet<S>>,
     store: &RedbWalletStore,
+    database: &PostgresWalletStore,
     sender: &Arc<Sender<S>>,
 ) {
     let text = any::<&str>();
@@ -22,6 +26,12 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(Wallet::<S>::open_of(any(), any::<Keystore>(), any(), any()));
     is_send(wallet.begin_account());
     is_send(store.copy());
+    is_send(copy_wallet(store, database));
+    is_send(database.probe());
+    is_send(database.be_alone());
+    is_send(database.retire());
+    is_send(database.overtaken());
+    is_send(holds_no_wallet(database));
 
     is_send(wallet.create_invoice(any(), any()));
     is_send(wallet.invoice(text));

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use bsv_store::{GroupWriter, StoreError, Tables};
+use bsv_store::{Batches, GroupWriter, StoreError};
 
 use super::is_send;
 
-pub(super) fn writer<T: Tables>(writer: &Arc<GroupWriter<T>>) {
-    is_send(writer.run(|_| Ok::<Result<(), ()>, StoreError>(Ok(()))));
+pub(super) fn writer<T: Batches>(writer: &Arc<GroupWriter<T>>) {
+    is_send(writer.run(0, |_| Ok::<Result<(), ()>, StoreError>(Ok(()))));
 }

@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bsv_tests::Receiver;
 use bsv_tests::faults::{Fault, Faults, Operations};
 use bsv_tests::payee::Answer;
+use bsv_tests::{Receiver, Stream};
 use serde_json::json;
 
 use super::{Shop, patch, path, shown, until, webhook};
 use crate::check_problem;
-use crate::stream::Stream;
 
 const EVENTS: usize = 40;
 /// How many deliveries are under way at once.

@@ -109,6 +109,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
             receipts,
             refund_to: None,
             is_known: false,
+            claim: 0,
             now,
             doubted_since: None,
         };
@@ -144,7 +145,7 @@ async fn payment(wallet: &Wallet, id: &str, salt: usize, lock_time: u32) -> Vec<
 }
 
 /// A transaction of an ordinary size. Each salt makes another one.
-fn paying(destinations: &[Destination], salt: usize, lock_time: u32) -> Transaction {
+pub(crate) fn paying(destinations: &[Destination], salt: usize, lock_time: u32) -> Transaction {
     let vout = u32::try_from(salt).unwrap();
     let input = TxIn {
         previous_output: OutPoint { txid: Txid::from_bytes([7; 32]), vout },

@@ -3,10 +3,10 @@
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
-use super::super::kinds::WAS_SEEN;
 use super::super::rows::create_tables;
 use super::tables::{CHANGE, COUNTING, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
 use super::watching::accounts_with_keys;
+use crate::store::stored::WAS_SEEN;
 
 /// The earlier figures without the balance, which was the eighth. Then the sums of confirmed,
 /// unconfirmed, waiting, reserved, contested and immature receipts, and the number of coins.

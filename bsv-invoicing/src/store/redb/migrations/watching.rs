@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use bsv_store::StoreError;
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
-use super::super::kinds::WAS_SEEN;
 use super::super::rows::create_tables;
 use super::tables::{CHANGE, COUNTING, FIGURES_6, INVOICES, RECEIPTS, SETTLED, TRANSACTIONS};
+use crate::store::stored::WAS_SEEN;
 
 const ACCOUNTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("accounts");
 const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =

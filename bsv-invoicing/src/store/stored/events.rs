@@ -2,7 +2,7 @@
 
 use bsv_tx::BlockHash;
 
-use super::rows::Stored;
+use super::Stored;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::rows::Damaged;
 use crate::model::event::EventKind;

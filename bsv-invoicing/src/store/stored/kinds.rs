@@ -1,21 +1,19 @@
-//! The format of each kind of row in its table. Times are microseconds since 1970.
+//! The format of each kind of row. Times are microseconds since 1970.
 
 use bsv_tx::{BlockHash, MerkleBranch, Txid};
 use redb::TableDefinition;
 
-use super::events;
-use super::rows::{Stored, StoredKind};
-use super::webhooks;
+use super::{Stored, StoredKind, events, webhooks};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Damaged, Deliveries, DeliveriesByTime,
-    EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
-    Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, Receipts,
-    ReceivedFor, Refunds, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, Webhooks,
-    Withdrawals,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries,
+    DeliveriesByTime, EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
+    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    Rescan, RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -23,6 +21,7 @@ use crate::model::holdings::Holdings;
 use crate::model::invoice::Invoice;
 use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord, PeerChannel};
+use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
@@ -129,6 +128,12 @@ stored_kind! {
     Webhooks in "webhooks": u64 => webhooks::WebhookStored;
     key key: key.to_number(), Ok(WebhookId::from_number(key));
     row row: webhooks::stored(row), |_key, row| webhooks::read(row);
+}
+
+stored_kind! {
+    WebhookChanges in "webhook changes": () => u64;
+    key _key: (), { let () = _key; Ok(()) };
+    row row: *row, |_key, row| Ok(row);
 }
 
 stored_kind! {
@@ -457,6 +462,28 @@ stored_kind! {
     };
 }
 
+stored_kind! {
+    NewlyWatched in "newly watched": u64 => [u8; 20];
+    key key: *key, Ok(key);
+    row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
+    Processes in "processes": [u8; 16] => ();
+    key key: key.to_bytes(), Ok(ProcessId::from_bytes(key));
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Claims in "claims": (u8, [u8; 32]) => ([u8; 16], u64);
+    key key: key.to_parts(), Task::from_parts(key.0, key.1).ok_or_else(|| {
+        Damaged("a claim of an unknown task".to_owned())
+    });
+    row row: (row.holder.to_bytes(), row.number), |_key, row| {
+        Ok(Claimed { holder: ProcessId::from_bytes(row.0), number: row.1 })
+    };
+}
+
 /// Stands for a transaction that is followed until it is mined.
 const UNTIL_MINED: u64 = u64::MAX;
 
@@ -571,7 +598,7 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
 
 /// The bit in the number of a state that says that the network has shown the transaction at some
 /// time.
-pub(super) const WAS_SEEN: u8 = 0x80;
+pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
 type TransactionRow = <Transactions as StoredKind>::StoredRow;
 

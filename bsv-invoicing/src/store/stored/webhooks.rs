@@ -1,6 +1,6 @@
 //! The format of webhooks and their deliveries in their tables.
 
-use super::rows::Stored;
+use super::Stored;
 use crate::ledger::rows::Damaged;
 use crate::model::delivery::{Attempt, AttemptFailure, AttemptOutcome, Delivery, DeliveryState};
 use crate::model::time::Timestamp;

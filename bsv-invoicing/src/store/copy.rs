@@ -1,0 +1,82 @@
+//! Copying a wallet from one store to another, whichever they are.
+
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::ledger::copy::{EachPage, IsEmpty, PutAudit, PutRows, RowPage};
+use crate::model::webhook::WebhookId;
+use crate::store::{WalletStore, WalletStoreError};
+
+/// How many entries of the audit log are copied at once.
+const AUDIT_PAGE: usize = 1_000;
+
+/// Why a wallet was not copied.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// Something is there already.
+    #[error("the store that is copied to is not empty")]
+    NotEmpty,
+    /// A webhook has an id as they once were.
+    #[error(
+        "webhook {0} has an id that an earlier version has made: delete it where the wallet lies, and make it again"
+    )]
+    UnfitWebhook(WebhookId),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] WalletStoreError),
+}
+
+/// Whether a store holds no wallet.
+pub async fn holds_no_wallet(store: &impl WalletStore) -> Result<bool, WalletStoreError> {
+    store.get(IsEmpty).await
+}
+
+/// Copies all rows of a store, as they are at one moment, and the audit log, to an empty one. Answers how many rows.
+/// What is read is compared with its checksums.
+///
+/// If it is cut short, what is there belongs to no wallet, and is refused as not empty.
+pub async fn copy_wallet(from: &impl WalletStore, to: &impl WalletStore) -> Result<u64, CopyError> {
+    if !holds_no_wallet(to).await? {
+        return Err(CopyError::NotEmpty);
+    }
+    let (sender, pages) = mpsc::channel(1);
+    let read = from.verify(EachPage(move |page| sender.blocking_send(page).is_ok()));
+    let (read, written) = tokio::join!(read, write(from, to, pages));
+    let count = written?;
+    read?;
+    Ok(count)
+}
+
+async fn write(
+    from: &impl WalletStore,
+    to: &impl WalletStore,
+    mut pages: mpsc::Receiver<RowPage>,
+) -> Result<u64, CopyError> {
+    let mut next = pages.recv().await;
+    // It is read after the moment that the rows are of, so that it lacks nothing that belongs to them.
+    copy_audit_log(from, to).await?;
+    let mut count = 0;
+    while let Some(page) = next {
+        if let Some(id) = page.unfit_webhook() {
+            return Err(CopyError::UnfitWebhook(id));
+        }
+        count += page.len() as u64;
+        to.execute(PutRows(page)).await?;
+        next = pages.recv().await;
+    }
+    Ok(count)
+}
+
+async fn copy_audit_log(
+    from: &impl WalletStore,
+    to: &impl WalletStore,
+) -> Result<(), WalletStoreError> {
+    let mut after = 0;
+    loop {
+        let entries = from.audit_log(after, AUDIT_PAGE).await?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        after = last.number;
+        to.execute(PutAudit(entries)).await?;
+    }
+}

@@ -1,0 +1,387 @@
+mod audit;
+mod cells;
+mod connection;
+mod error;
+mod fetch;
+mod known;
+mod options;
+mod presence;
+mod reader;
+mod risks;
+mod rows;
+mod schema;
+mod shared;
+mod statements;
+mod step;
+mod tables;
+mod tokens;
+mod transaction;
+mod upkeep;
+mod writer;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+pub use self::options::{PostgresOptions, PostgresUrlError};
+
+use self::connection::{Connection, PATIENCE};
+use self::error::{Failure, Unfit};
+use self::known::{Known, Wants};
+use self::reader::Reader;
+use self::risks::warn_of_risks;
+use self::rows::{Guess, Reading, SqlRows};
+use self::schema::migrate;
+use self::shared::{Seen, Shared, expect_seen};
+use self::transaction::{begin_snapshot, look, read_more};
+use self::upkeep::{Recalled, recall, remember};
+use self::writer::{SqlBatches, Told};
+use crate::ledger::rows::Rows;
+use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
+use crate::model::time::Timestamp;
+use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
+
+/// The wallet's store in a PostgreSQL database.
+///
+/// Changes that wait at the same time share a commit. Readers wait for nobody. The store has threads of its own, and needs
+/// no runtime. Several processes may have the same database open. Open a [`Wallet`](crate::Wallet)'s store
+/// [for a server](PostgresOptions::for_server): then the others notice when this process dies.
+pub struct PostgresWalletStore {
+    writer: Arc<GroupWriter<SqlBatches>>,
+    reader: Reader,
+    shared: Arc<Shared>,
+    events: Arc<EventCounts>,
+}
+
+impl PostgresWalletStore {
+    /// Connects to the database, and makes the schema of the wallet where it does not exist.
+    pub fn open(options: PostgresOptions) -> Result<Self, OpenWalletStoreError> {
+        // Whoever calls may be in a runtime, which must not be blocked by another one.
+        let opened = thread::spawn(move || begin(options)).join();
+        let Begun { shared, runtime, connection, kept } =
+            opened.unwrap_or(Err(StoreError::Panicked))?;
+        let shared = Arc::new(shared);
+        let events = Arc::<EventCounts>::default();
+        let (counted, telling) = (Arc::clone(&events), Arc::clone(&shared));
+        let committed = move |Told { last_event, kinds }: Told| {
+            counted.note(&kinds);
+            telling.tell_event(last_event);
+        };
+        let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
+        let writer = Arc::new(GroupWriter::start(batches, committed)?);
+        let reader = Reader::start(Arc::clone(&shared), Arc::downgrade(&writer), kept)?;
+        Ok(Self { writer, reader, shared, events })
+    }
+
+    /// Fails if a change could not be made now: it begins one, as the others do, and gives it up.
+    pub async fn probe(&self) -> Result<(), WalletStoreError> {
+        self.execute(Probe).await
+    }
+
+    /// Has the wallet for this process alone, until this is dropped. Fails if another process has it open.
+    pub async fn be_alone(&self) -> Result<(), WalletStoreError> {
+        let begun = Instant::now();
+        while !self.execute(JoinAlone).await? {
+            if begun.elapsed() > WAITING {
+                return Err(StoreError::Engine(Arc::new(Unfit::InUse)).into());
+            }
+            sleep(PERIOD).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then.
+    pub async fn retire(&self) -> Result<(), WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
+        Ok(retired.map_err(|_| StoreError::Panicked)??)
+    }
+
+    /// Completes when other processes take this one for dead: it can change nothing any more.
+    pub async fn overtaken(&self) {
+        let mut is_overtaken = self.shared.is_overtaken.subscribe();
+        // The sender lives as long as this.
+        let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
+    }
+
+    /// The access tokens of the servers, by their ids, on a thread that may wait for that.
+    pub fn tokens(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        tokens::read(&self.shared)
+    }
+
+    /// Changes when the access tokens have changed, through whichever server. It looks once a second.
+    pub fn token_changes(&self) -> watch::Receiver<String> {
+        self.shared.token_digest.subscribe()
+    }
+
+    /// Adds access tokens, all or, if the id of one is taken, none, on a thread that may wait for that. Answers whether
+    /// it did.
+    pub fn add_tokens(&self, tokens: &[(String, Vec<u8>)]) -> Result<bool, StoreError> {
+        tokens::add(&self.shared, tokens)
+    }
+
+    /// Removes an access token, on a thread that may wait for that. Answers whether there was one.
+    pub fn remove_token(&self, id: &str) -> Result<bool, StoreError> {
+        tokens::remove(&self.shared, id)
+    }
+
+    /// Counts of what the store has done since it was opened.
+    pub fn counts(&self) -> &StoreCounts {
+        &self.shared.counts
+    }
+
+    /// Counts of the events that this process has written since the store was opened.
+    pub fn event_counts(&self) -> &EventCounts {
+        &self.events
+    }
+}
+
+fn retire(shared: &Shared) -> Result<(), StoreError> {
+    shared.with_connection(async |connection| {
+        transaction::begin(connection, &Wants::default()).await?;
+        connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT").await
+    })
+}
+
+/// Runs a command in one of the next batches.
+async fn execute<C: Command>(
+    writer: &GroupWriter<SqlBatches>,
+    command: C,
+) -> Result<C::Answer, WalletStoreError> {
+    let weight = command.weight();
+    let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) => refused(error),
+    };
+    writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
+}
+
+/// Changes nothing.
+struct Probe;
+
+impl Command for Probe {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, _: &mut Books<R>) -> Result<(), R::Error> {
+        Ok(())
+    }
+}
+
+/// What an open store begins with.
+struct Begun {
+    shared: Shared,
+    runtime: Runtime,
+    connection: Connection,
+    /// The step that the file of a server has, if it has one.
+    kept: Option<Seen>,
+}
+
+/// Connects, and reads what an open store begins with.
+fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let begun = runtime.block_on(async {
+        let mut connection = reach(&options).await?;
+        let incarnation = match migrate(&connection, &options).await {
+            // Another process may have made the schema meanwhile. This connection's transaction has failed.
+            Err(_) => {
+                connection = Connection::open(&options).await?;
+                migrate(&connection, &options).await?
+            }
+            Ok(incarnation) => incarnation,
+        };
+        let memory = options.memory.clone();
+        let recall = |path| recall(path, &incarnation);
+        let recalled = memory.as_deref().map(recall).transpose()?.flatten();
+        let (machine, mut kept) = match recalled {
+            Some(Recalled { machine, seen }) => (machine, seen),
+            None => (random_id()?, None),
+        };
+        if let Some(seen) = &kept {
+            expect_seen(&connection, seen).await?;
+        }
+        let id = random_id()?;
+        if memory.is_some() {
+            warn_of_risks(&connection).await?;
+        }
+        let (step, _) = look(&connection, &Wants::default()).await?;
+        let (last_event, read_at) = (step.last_event(), step.read_at);
+        let shared = Shared::new(options, [id, machine], incarnation, Seen::of(&step));
+        if let Some(path) = &memory {
+            remember(path, &shared, &connection, &mut kept).await?;
+        }
+        shared.note_time(read_at);
+        shared.tell_event(last_event);
+        Ok::<_, Failure>((shared, connection, kept))
+    });
+    let (shared, connection, kept) = begun.map_err(Failure::into_store_error)?;
+    Ok(Begun { shared, runtime, connection, kept })
+}
+
+/// How long a command waits for the servers of a wallet to stop.
+const WAITING: Duration = Duration::from_secs(7);
+const PERIOD: Duration = Duration::from_millis(200);
+/// How long a server waits for a database that does not answer.
+const STARTING: Duration = Duration::from_secs(30);
+
+/// Connects. A server waits for a database that has begun to start, as after a power failure.
+async fn reach(options: &PostgresOptions) -> Result<Connection, Failure> {
+    let begun = Instant::now();
+    loop {
+        match Connection::open(options).await {
+            Err(Failure::Passing(_)) if options.memory.is_some() && begun.elapsed() < STARTING => {
+                sleep(PERIOD).await;
+            }
+            reached => return reached,
+        }
+    }
+}
+
+fn random_id() -> Result<[u8; 16], Failure> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| Failure::of(&error))?;
+    Ok(id)
+}
+
+impl WalletStore for PostgresWalletStore {
+    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        execute(&self.writer, command).await
+    }
+
+    /// Each time all that the query has asked for until then is read anew, as of one moment.
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
+        loop {
+            let (answer, missing) = guess(query.clone(), &known);
+            if missing.is_empty() {
+                return answer;
+            }
+            wants.extend(&missing);
+            known = self.reader.look(wants.clone()).await?;
+        }
+    }
+
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let snapshot = self.reader.snapshot();
+        let (mut known, mut factor) = (Known::default(), 1_usize);
+        loop {
+            let again = query.clone();
+            let run = move || {
+                let (answer, missing) = guess(again, &known);
+                (answer, missing, known)
+            };
+            let run = tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Panicked)?;
+            let (answer, mut missing, known_before) = run;
+            if missing.is_empty() {
+                return answer;
+            }
+            known = known_before;
+            missing.widen(factor);
+            factor = factor.saturating_mul(16);
+            known.extend(snapshot.read(missing).await?);
+        }
+    }
+
+    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let run = tokio::task::spawn_blocking(move || verify(&shared, query)).await;
+        run.map_err(|_| StoreError::Panicked)?
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.shared.last_event.subscribe()
+    }
+
+    fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
+        Some(self.shared.step_by_others.subscribe())
+    }
+
+    fn clock(&self) -> Option<Timestamp> {
+        Some(self.shared.clock())
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let read = tokio::task::spawn_blocking(move || audit::read(&shared, after, limit)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        let shared = Arc::clone(&self.shared);
+        let read = tokio::task::spawn_blocking(move || audit::verify(&shared)).await;
+        Ok(read.map_err(|_| StoreError::Panicked)??)
+    }
+}
+
+/// What a query answers if what is not known is absent, and what that is.
+fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
+    let guess = Guess::new(known);
+    let run = || query.run(&SqlRows::to_read(&guess));
+    // A query may panic if rows are taken for absent that others refer to.
+    let answer = catch_unwind(AssertUnwindSafe(run));
+    let wants = guess.into_wants();
+    (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
+}
+
+/// How much of what was read is kept in memory while much is read, in bytes.
+const MOST_KNOWN: usize = 16 << 20;
+
+/// Answers a query on a connection of its own, row by row.
+fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let begun = runtime.block_on(async {
+        let connection = shared.connect().await?;
+        // The query may take long between two reads.
+        let patient = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0";
+        connection.execute_all(patient).await?;
+        let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;
+        Ok::<_, Failure>((connection, known))
+    });
+    let (connection, figures) = begun.map_err(Failure::into_store_error)?;
+    let read = |wants: &Wants, known: &mut Known| {
+        if known.size() > MOST_KNOWN {
+            *known = figures.clone();
+        }
+        let read = runtime.block_on(read_more(&connection, wants, known));
+        read.map_err(Failure::into_store_error)
+    };
+    let reading = Reading { known: RefCell::new(figures.clone()), read: &read };
+    query.run(&SqlRows::to_read(&reading))
+}
+
+impl Drop for PostgresWalletStore {
+    /// What this process has claimed and reserved is free for others at once.
+    fn drop(&mut self) {
+        if !self.shared.has_joined() {
+            return;
+        }
+        let leave = || {
+            let runtime = Builder::new_current_thread().enable_time().build().ok()?;
+            let leave = execute(&self.writer, Leave { process: None });
+            runtime.block_on(async { timeout(PATIENCE, leave).await }).ok()
+        };
+        // Whoever drops this may be in a runtime, which must not be blocked by another one.
+        thread::scope(|scope| drop(scope.spawn(leave).join()));
+    }
+}
+
+impl fmt::Debug for PostgresWalletStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresWalletStore")
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! What is known of the rows of the database, and what is asked of it.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use super::cells::{Cell, Cells};
+use super::statements::{Edge, Shape};
+use super::tables::TableId;
+use crate::ledger::rows::Order;
+
+/// How many rows of a range are read ahead at most.
+const MOST_AHEAD: usize = 10_000;
+
+/// A key and the rest of its row.
+pub(super) type CellRow = (Cells, Cells);
+
+/// A range of rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RangeKey {
+    pub(super) table: TableId,
+    pub(super) from: Bound<Cells>,
+    pub(super) to: Bound<Cells>,
+    pub(super) is_descending: bool,
+}
+
+/// Rows, and the first rows of ranges, as they are at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    rows: HashMap<TableId, HashMap<Cells, Option<Cells>>>,
+    ranges: HashMap<RangeKey, FirstRows>,
+    /// About how much memory that takes, in bytes.
+    size: usize,
+}
+
+/// The first rows of a range.
+#[derive(Clone, Debug)]
+struct FirstRows {
+    rows: Vec<CellRow>,
+    /// How many were asked for. Fewer than that are all.
+    limit: usize,
+}
+
+/// What is to be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wants {
+    pub(super) keys: HashMap<TableId, HashSet<Cells>>,
+    /// Ranges, and how many rows of each at most.
+    pub(super) ranges: HashMap<RangeKey, usize>,
+}
+
+impl RangeKey {
+    pub(super) fn order(&self) -> Order {
+        if self.is_descending { Order::Descending } else { Order::Ascending }
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        Shape::new(edge(&self.from), edge(&self.to), self.order())
+    }
+
+    /// Whether no key can be in it.
+    pub(super) fn is_empty(&self) -> bool {
+        match (&self.from, &self.to) {
+            (Bound::Included(from), Bound::Included(to)) => from > to,
+            (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+            | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+            _ => false,
+        }
+    }
+}
+
+impl RangeKey {
+    /// Whether another range is the rest of this one, from some row on.
+    fn goes_on_to(&self, other: &Self) -> bool {
+        let (begin, end, other_end) = match self.is_descending {
+            false => (&self.from, &self.to, &other.to),
+            true => (&self.to, &self.from, &other.from),
+        };
+        let other_begin = if self.is_descending { &other.to } else { &other.from };
+        let is_beyond = match (key_of(begin), key_of(other_begin)) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(begin), Some(other)) if self.is_descending => begin > other,
+            (Some(begin), Some(other)) => begin < other,
+        };
+        self.table == other.table
+            && self.is_descending == other.is_descending
+            && end == other_end
+            && is_beyond
+    }
+
+    /// Whether the range has begun when a row of this key is read.
+    fn begins_by(&self, key: &Cells) -> bool {
+        match (self.is_descending, &self.from, &self.to) {
+            (false, Bound::Included(from), _) => key >= from,
+            (false, Bound::Excluded(from), _) => key > from,
+            (true, _, Bound::Included(to)) => key <= to,
+            (true, _, Bound::Excluded(to)) => key < to,
+            _ => true,
+        }
+    }
+}
+
+impl FirstRows {
+    /// So many of the rows, from one on, if they are known, or there are no more.
+    fn first(&self, limit: usize, has_begun: impl Fn(&Cells) -> bool) -> Option<Vec<CellRow>> {
+        let rest = self.rows.iter().skip_while(|(key, _)| !has_begun(key));
+        let rows: Vec<_> = rest.take(limit).cloned().collect();
+        (rows.len() == limit || self.rows.len() < self.limit).then_some(rows)
+    }
+}
+
+/// The key at an end of a range.
+pub(super) fn key_of(bound: &Bound<Cells>) -> Option<&Cells> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        Bound::Unbounded => None,
+    }
+}
+
+fn edge(bound: &Bound<Cells>) -> Edge {
+    match bound {
+        Bound::Included(_) => Edge::Included,
+        Bound::Excluded(_) => Edge::Excluded,
+        Bound::Unbounded => Edge::None,
+    }
+}
+
+impl Known {
+    /// The row of a key, if it is known whether there is one.
+    pub(super) fn row(&self, table: TableId, key: &Cells) -> Option<Option<Cells>> {
+        self.rows.get(&table)?.get(key).cloned()
+    }
+
+    /// The first rows of a range, if so many are known, or it has no more.
+    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<Vec<CellRow>> {
+        if let Some(known) = self.ranges.get(range) {
+            return known.first(limit, |_| true);
+        }
+        let wider = self.ranges.iter().filter(|(known, _)| known.goes_on_to(range));
+        wider.filter_map(|(_, known)| known.first(limit, |key| range.begins_by(key))).next()
+    }
+
+    pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+        self.size += size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
+        self.rows.entry(table).or_default().insert(key, row);
+    }
+
+    pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
+        let sizes = rows.iter().map(|(key, row)| size_of_cells(key) + size_of_cells(row));
+        self.size += sizes.sum::<usize>();
+        self.ranges.insert(range, FirstRows { rows, limit });
+    }
+
+    /// Takes in what else is known of the same moment.
+    pub(super) fn extend(&mut self, other: Self) {
+        for (table, rows) in other.rows {
+            self.rows.entry(table).or_default().extend(rows);
+        }
+        self.ranges.extend(other.ranges);
+        self.size += other.size;
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+}
+
+fn size_of_cells(cells: &Cells) -> usize {
+    let bytes = cells.iter().map(|cell| match cell {
+        Cell::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    });
+    size_of_val(cells.as_slice()) + bytes.sum::<usize>()
+}
+
+impl Wants {
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.ranges.is_empty()
+    }
+
+    /// Wants a row. Answers whether it was not wanted before.
+    pub(super) fn want_row(&mut self, table: TableId, key: Cells) -> bool {
+        self.keys.entry(table).or_default().insert(key)
+    }
+
+    /// Wants the first rows of a range. Answers whether so many were not wanted before.
+    pub(super) fn want_range(&mut self, range: RangeKey, limit: usize) -> bool {
+        let wanted = self.ranges.entry(range).or_default();
+        let is_new = limit > *wanted;
+        *wanted = limit.max(*wanted);
+        is_new
+    }
+
+    /// Wants so many times as many rows of ranges, up to a limit, as what goes on reading will want them.
+    pub(super) fn widen(&mut self, factor: usize) {
+        for limit in self.ranges.values_mut() {
+            *limit = limit.saturating_mul(factor).min(MOST_AHEAD).max(*limit);
+        }
+    }
+
+    /// Wants also what somebody else wants.
+    pub(super) fn extend(&mut self, other: &Self) {
+        for (table, keys) in &other.keys {
+            self.keys.entry(*table).or_default().extend(keys.iter().cloned());
+        }
+        for (range, limit) in &other.ranges {
+            self.want_range(range.clone(), *limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: i64) -> Cells {
+        vec![Cell::Number(number)]
+    }
+
+    fn range(from: Bound<i64>, to: Bound<i64>, is_descending: bool) -> RangeKey {
+        RangeKey { table: TableId::Invoices, from: from.map(key), to: to.map(key), is_descending }
+    }
+
+    fn numbers(rows: Option<Vec<CellRow>>) -> Option<Vec<Cells>> {
+        rows.map(|rows| rows.into_iter().map(|(key, _)| key).collect())
+    }
+
+    /// The rest of a range is known with the range, as far as that is known.
+    #[test]
+    fn what_goes_on_from_a_known_range_is_known_as_far_as_that_is() {
+        use Bound::{Excluded, Included, Unbounded};
+        let mut known = Known::default();
+        let rows = |numbers: &[i64]| numbers.iter().map(|it| (key(*it), Vec::new())).collect();
+        known.add_range(range(Included(1), Unbounded, false), rows(&[1, 2, 4, 5]), 4);
+        known.add_range(range(Unbounded, Excluded(9), true), rows(&[8, 6]), 3);
+        let ask = |range, limit| numbers(known.range(&range, limit));
+        let some = |numbers: &[i64]| Some(numbers.iter().map(|it| key(*it)).collect());
+        assert_eq!(ask(range(Included(1), Unbounded, false), 2), some(&[1, 2]));
+        assert_eq!(ask(range(Included(1), Unbounded, false), 5), None);
+        assert_eq!(ask(range(Included(3), Unbounded, false), 2), some(&[4, 5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, false), 1), some(&[5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, false), 2), None);
+        assert_eq!(ask(range(Included(0), Unbounded, false), 1), None);
+        assert_eq!(ask(range(Included(3), Included(9), false), 1), None);
+        assert_eq!(ask(range(Unbounded, Excluded(8), true), 9), some(&[6]));
+        assert_eq!(ask(range(Unbounded, Included(8), true), 1), some(&[8]));
+        assert_eq!(ask(range(Unbounded, Unbounded, true), 1), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! Rows, as the rules read and change them: those of the database, with changes that are still to be written.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use bsv_store::{AuditEntry, AuditTail, KeyEvent, StoreError};
+
+use super::cells::Cells;
+use super::known::{CellRow, Known, RangeKey, Wants};
+use super::tables::{SqlKind, TableId, one};
+use crate::ledger::rows::{AuditLog, Engine, KeyRange, Order, ReadTable, RowsOf, Table};
+use crate::store::WalletStoreError;
+
+/// Rows, and what has been changed.
+pub(in crate::store) struct SqlRows<'r> {
+    stored: &'r dyn Source,
+    changes: Changes,
+}
+
+/// Where rows are read from, as they are at one moment.
+pub(super) trait Source {
+    /// The row of a key.
+    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError>;
+
+    /// Up to `limit` rows of a range.
+    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError>;
+}
+
+/// What is known. What is not is taken for absent, and noted: what is made of it is a guess, which tells what else to
+/// read.
+pub(super) struct Guess<'k> {
+    known: &'k Known,
+    wants: RefCell<Wants>,
+    /// How much may still be read. Rules end on rows that fit together, and may go round in circles on others.
+    budget: Cell<usize>,
+}
+
+/// How much a guess reads.
+const BUDGET: usize = 50_000;
+/// What it costs to ask again for what is taken for absent.
+const COST_OF_REPEATING: usize = 1_000;
+
+/// What is known, or is read when it is needed.
+pub(super) struct Reading<'k> {
+    pub(super) known: RefCell<Known>,
+    pub(super) read: &'k dyn Fn(&Wants, &mut Known) -> Result<(), StoreError>,
+}
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Rows that are set, and those that are removed.
+    pub(super) rows: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
+    pub(super) audit: Vec<AuditEntry>,
+    /// What the next entry of the audit log goes on from.
+    pub(super) audit_tail: AuditTail,
+    /// The time of new entries, in microseconds since 1970.
+    pub(super) now_micros: u64,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.audit.is_empty()
+    }
+}
+
+impl<'k> Guess<'k> {
+    pub(super) fn new(known: &'k Known) -> Self {
+        Self { known, wants: RefCell::default(), budget: Cell::new(BUDGET) }
+    }
+
+    /// What is not known.
+    pub(super) fn into_wants(self) -> Wants {
+        self.wants.into_inner()
+    }
+
+    fn pay(&self, cost: usize) -> Result<(), StoreError> {
+        let left = self.budget.get().checked_sub(cost);
+        let is_guessing = !self.wants.borrow().is_empty();
+        match left {
+            None if is_guessing => Err(StoreError::Engine(Arc::new(TooLong))),
+            left => {
+                self.budget.set(left.unwrap_or(0));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Why a guess ends.
+#[derive(Debug, thiserror::Error)]
+#[error("what is not known leads nowhere")]
+struct TooLong;
+
+impl Source for Guess<'_> {
+    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+        self.pay(1)?;
+        let known = self.known.row(table, key);
+        if known.is_none() && !self.wants.borrow_mut().want_row(table, key.clone()) {
+            self.pay(COST_OF_REPEATING)?;
+        }
+        Ok(known.flatten())
+    }
+
+    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+        self.pay(1)?;
+        if let Some(rows) = self.known.range(range, limit) {
+            return Ok(rows);
+        }
+        if !self.wants.borrow_mut().want_range(range.clone(), limit) {
+            self.pay(COST_OF_REPEATING)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Reading<'_> {
+    fn read(&self, want: impl FnOnce(&mut Wants)) -> Result<(), StoreError> {
+        let mut wants = Wants::default();
+        want(&mut wants);
+        (self.read)(&wants, &mut self.known.borrow_mut())
+    }
+}
+
+impl Source for Reading<'_> {
+    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+        let known = self.known.borrow().row(table, key);
+        if let Some(row) = known {
+            return Ok(row);
+        }
+        self.read(|wants| {
+            wants.want_row(table, key.clone());
+        })?;
+        Ok(self.known.borrow().row(table, key).flatten())
+    }
+
+    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+        let known = self.known.borrow().range(range, limit);
+        if let Some(rows) = known {
+            return Ok(rows);
+        }
+        self.read(|wants| {
+            wants.want_range(range.clone(), limit);
+        })?;
+        Ok(self.known.borrow().range(range, limit).unwrap_or_default())
+    }
+}
+
+impl<'r> SqlRows<'r> {
+    pub(super) fn new(stored: &'r dyn Source, changes: Changes) -> Self {
+        Self { stored, changes }
+    }
+
+    /// Rows that nothing changes.
+    pub(super) fn to_read(stored: &'r dyn Source) -> Self {
+        Self::new(stored, Changes::default())
+    }
+
+    pub(super) fn into_changes(self) -> Changes {
+        self.changes
+    }
+
+    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+        match self.changes.rows.get(&table).and_then(|rows| rows.get(key)) {
+            Some(changed) => Ok(changed.clone()),
+            None => self.stored.row(table, key),
+        }
+    }
+
+    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let bounds = (range.from.as_ref(), range.to.as_ref());
+        if range.table == TableId::AllFigures {
+            // The figures are columns of the last step, and have no table.
+            let one = one();
+            let figures = self.row(range.table, &one)?.filter(|_| bounds.contains(&one));
+            return Ok(figures.into_iter().map(|figures| (one.clone(), figures)).collect());
+        }
+        let changed = self.changes.rows.get(&range.table);
+        let changed: Vec<_> =
+            changed.into_iter().flat_map(|rows| rows.range::<Cells, _>(bounds)).collect();
+        // The changes may have removed so many of the rows that are read.
+        let removed = changed.iter().filter(|(_, row)| row.is_none()).count();
+        let stored = self.stored.range(range, limit.saturating_add(removed))?;
+        if changed.is_empty() {
+            return Ok(stored);
+        }
+        let mut rows: BTreeMap<Cells, Cells> = stored.into_iter().collect();
+        for (key, row) in changed {
+            match row {
+                Some(row) => drop(rows.insert(key.clone(), row.clone())),
+                None => drop(rows.remove(key)),
+            }
+        }
+        Ok(match range.is_descending {
+            false => rows.into_iter().take(limit).collect(),
+            true => rows.into_iter().rev().take(limit).collect(),
+        })
+    }
+}
+
+impl Engine for SqlRows<'_> {
+    type Error = WalletStoreError;
+}
+
+impl<K: SqlKind> ReadTable<K> for SqlRows<'_> {
+    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
+        let row = self.row(K::TABLE_ID, &K::key_cells(key))?;
+        Ok(row.map(|row| K::row_of(key, &row)).transpose()?)
+    }
+
+    fn scan(
+        &self,
+        (from, to): KeyRange<'_, K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<RowsOf<K>, WalletStoreError> {
+        let is_descending = order == Order::Descending;
+        let (from, to) = (from.map(K::key_cells), to.map(K::key_cells));
+        let range = RangeKey { table: K::TABLE_ID, from, to, is_descending };
+        let rows = self.range(&range, limit)?.into_iter().map(|(key, row)| {
+            let key = K::key_of(&key)?;
+            let row = K::row_of(&key, &row)?;
+            Ok((key, row))
+        });
+        rows.collect()
+    }
+}
+
+impl<K: SqlKind> Table<K> for SqlRows<'_> {
+    fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
+        let rows = self.changes.rows.entry(K::TABLE_ID).or_default();
+        rows.insert(K::key_cells(key), Some(K::row_cells(row)));
+        Ok(())
+    }
+
+    fn erase(&mut self, key: &K::Key) -> Result<bool, WalletStoreError> {
+        let key = K::key_cells(key);
+        let was_there = self.row(K::TABLE_ID, &key)?.is_some();
+        if was_there {
+            self.changes.rows.entry(K::TABLE_ID).or_default().insert(key, None);
+        }
+        Ok(was_there)
+    }
+}
+
+impl AuditLog for SqlRows<'_> {
+    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
+        let changes = &mut self.changes;
+        let entry = AuditEntry::next(changes.audit_tail, event, subject, changes.now_micros);
+        changes.audit_tail = entry.tail();
+        changes.audit.push(entry);
+        Ok(())
+    }
+
+    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
+        self.changes.audit_tail = entry.tail();
+        self.changes.audit.push(entry.clone());
+        Ok(())
+    }
+}

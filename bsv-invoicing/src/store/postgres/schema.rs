@@ -1,0 +1,107 @@
+//! The schema of a wallet in the database, and how it becomes the newest version of that.
+
+use super::connection::Connection;
+use super::error::{Failure, Unfit};
+use super::options::PostgresOptions;
+use super::statements::{Parameter, StatementKey};
+
+/// What leads to each version in turn. An empty schema has version 0.
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+/// What schemas hold: tells them apart from those of other services.
+const NAME: &str = "wallet";
+
+/// Answers whether the role may use the schema, if there is one.
+const FIND_SCHEMA: StatementKey = StatementKey::Other(
+    "SELECT has_schema_privilege(nspname, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = $1::text",
+);
+const FIND_TABLE: StatementKey = StatementKey::Other(
+    "SELECT 1 FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace \
+     WHERE s.nspname = $1::text AND t.relname = 'meta'",
+);
+const READ_META: StatementKey = StatementKey::Other("SELECT name, version, incarnation FROM meta");
+
+/// What tells one store from another, and from a copy of it that went on by itself.
+pub(super) type Incarnation = Vec<u8>;
+
+/// Brings the schema to the newest version, and makes it where there is none.
+pub(super) async fn migrate(
+    connection: &Connection,
+    options: &PostgresOptions,
+) -> Result<Incarnation, Failure> {
+    connection.prepare(&[FIND_SCHEMA, FIND_TABLE]).await?;
+    let schema = || vec![Box::new(options.schema.as_str()) as Parameter<'_>];
+    let mut make_schema = String::new();
+    match connection.run(FIND_SCHEMA, schema()).await?.first() {
+        None => make_schema = format!("CREATE SCHEMA \"{}\";", options.schema),
+        Some(row) if !row.try_get::<_, bool>(0)? => {
+            return Err(Unfit::Forbidden { schema: options.schema.clone() }.into());
+        }
+        Some(_) => {}
+    }
+    if connection.run(FIND_TABLE, schema()).await?.is_empty() {
+        create(connection, &make_schema).await?;
+    }
+    let (name, version, incarnation) = read_meta(connection).await?;
+    let schema = options.schema.clone();
+    if name != NAME {
+        return Err(Unfit::OtherSchema { schema, expected: NAME }.into());
+    }
+    let known = i32::try_from(MIGRATIONS.len()).expect("there are few migrations");
+    if version > known {
+        return Err(Unfit::NewerSchema { schema, found: version, known }.into());
+    }
+    if version < known {
+        raise(connection).await?;
+    }
+    Ok(incarnation)
+}
+
+/// Makes all in one transaction. Fails if another process makes the same at the same time, which is there then.
+async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failure> {
+    let mut incarnation = [0; 16];
+    getrandom::fill(&mut incarnation).map_err(|error| Failure::of(&error))?;
+    let incarnation = hex::encode(incarnation);
+    connection
+        .execute_all(&format!(
+            "BEGIN; {make_schema} {} INSERT INTO meta (name, version, incarnation) \
+             VALUES ('{NAME}', 1, decode('{incarnation}', 'hex')); \
+             INSERT INTO step SELECT 0, decode('{incarnation}', 'hex'), 0, 0, 0, 0, \
+             decode(repeat('00', 32), 'hex'), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0; COMMIT",
+            MIGRATIONS[0]
+        ))
+        .await
+}
+
+/// Runs the migrations that are missing, while nobody writes.
+async fn raise(connection: &Connection) -> Result<(), Failure> {
+    connection.execute_all("BEGIN; SELECT 1 FROM door FOR UPDATE").await?;
+    let (_, version, _) = read_meta(connection).await?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default()) {
+        connection.execute_all(migration).await?;
+    }
+    let set = format!("UPDATE meta SET version = {}; COMMIT", MIGRATIONS.len());
+    connection.execute_all(&set).await
+}
+
+async fn read_meta(connection: &Connection) -> Result<(String, i32, Incarnation), Failure> {
+    connection.prepare(&[READ_META]).await?;
+    let rows = connection.run(READ_META, Vec::new()).await?;
+    let row = rows.first().ok_or_else(|| {
+        crate::ledger::rows::Damaged("the database does not say what it holds".to_owned())
+    })?;
+    Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
+}
+
+/// Fails if this is not the store that was opened before.
+pub(super) async fn expect_incarnation(
+    connection: &Connection,
+    options: &PostgresOptions,
+    expected: &Incarnation,
+) -> Result<(), Failure> {
+    let (name, _, found) = read_meta(connection).await?;
+    if name == NAME && found == *expected {
+        return Ok(());
+    }
+    let schema = options.schema.clone();
+    Err(Unfit::OtherSchema { schema, expected: NAME }.into())
+}

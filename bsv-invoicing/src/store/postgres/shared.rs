@@ -1,0 +1,201 @@
+//! What the parts of an open store share.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use bsv_store::{StoreCounts, StoreError};
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+
+use super::connection::Connection;
+use super::error::{Failure, Unfit};
+use super::known::{Known, Wants};
+use super::options::PostgresOptions;
+use super::rows::Changes;
+use super::schema::{Incarnation, expect_incarnation};
+use super::statements::Parameter;
+use super::step::{READ_WRITER, Step};
+use super::tables::SqlKind;
+use crate::ledger::rows::Processes;
+use crate::model::process::ProcessId;
+use crate::model::time::Timestamp;
+
+/// What the parts of an open store share.
+pub(super) struct Shared {
+    pub(super) options: PostgresOptions,
+    /// What tells this process from others, also from others with a copy of its data directory.
+    pub(super) id: [u8; 16],
+    /// What tells its data directory from others.
+    pub(super) machine: [u8; 16],
+    pub(super) incarnation: Incarnation,
+    pub(super) counts: StoreCounts,
+    pub(super) last_event: watch::Sender<u64>,
+    /// The number of the last step that another process has made, as far as that is known.
+    pub(super) step_by_others: watch::Sender<i64>,
+    begun: Instant,
+    /// What the database's clock showed when this process had begun, in microseconds since 1970. The system's clock
+    /// may jump meanwhile.
+    clock_then: AtomicI64,
+    /// A digest of the access tokens, as far as that is known.
+    pub(super) token_digest: watch::Sender<String>,
+    has_joined: AtomicBool,
+    /// Whether others took this process for dead.
+    pub(super) is_overtaken: watch::Sender<bool>,
+    seen: Mutex<Seen>,
+}
+
+/// The last step that this process has seen, and who made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) number: i64,
+    pub(super) writer: Vec<u8>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        options: PostgresOptions,
+        [id, machine]: [[u8; 16]; 2],
+        incarnation: Incarnation,
+        seen: Seen,
+    ) -> Self {
+        Self {
+            options,
+            id,
+            machine,
+            incarnation,
+            counts: StoreCounts::default(),
+            last_event: watch::Sender::new(0),
+            step_by_others: watch::Sender::new(seen.number),
+            begun: Instant::now(),
+            clock_then: AtomicI64::new(0),
+            token_digest: watch::Sender::new(String::new()),
+            has_joined: AtomicBool::new(false),
+            is_overtaken: watch::Sender::new(false),
+            seen: Mutex::new(seen),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes note of the last step, which was read after `before` had been seen.
+    pub(super) fn note(&self, step: &Step, before: &Seen) -> Result<(), Failure> {
+        if step.number < before.number {
+            return Err(Unfit::GoneBack(before.number).into());
+        }
+        self.note_time(step.read_at);
+        if step.number > before.number && step.writer[..] != self.id {
+            self.step_by_others.send_replace(step.number);
+        }
+        self.see(step);
+        Ok(())
+    }
+
+    /// Takes note of what the database's clock shows at this moment.
+    pub(super) fn note_time(&self, shown: i64) {
+        self.clock_then.store(shown.saturating_sub(self.running()), Ordering::Relaxed);
+    }
+
+    /// What the database's clock shows.
+    pub(super) fn clock(&self) -> Timestamp {
+        let shown = self.clock_then.load(Ordering::Relaxed).saturating_add(self.running());
+        Timestamp::from_micros(u64::try_from(shown).unwrap_or_default())
+    }
+
+    /// For how many microseconds the store has been open.
+    fn running(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Takes note of a step that is committed.
+    pub(super) fn see(&self, step: &Step) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if step.number > seen.number {
+            *seen = Seen::of(step);
+        }
+        drop(seen);
+        self.tell_event(step.last_event());
+    }
+
+    /// Wants the row that says whether this process is among those that have the wallet open.
+    pub(super) fn want_presence(&self, wants: &mut Wants) {
+        wants.want_row(Processes::TABLE_ID, Processes::key_cells(&self.process()));
+    }
+
+    /// Takes note of what that row says.
+    pub(super) fn read_presence(&self, known: &Known) -> Result<(), Failure> {
+        let row = known.row(Processes::TABLE_ID, &Processes::key_cells(&self.process()));
+        self.note_presence(row.flatten().is_some())
+    }
+
+    /// Takes note of changes that are committed: they may say that this process has the wallet open.
+    pub(super) fn note_joining(&self, changes: &Changes) {
+        let joined = changes.rows.get(&Processes::TABLE_ID).is_some_and(|rows| {
+            rows.get(&Processes::key_cells(&self.process())).is_some_and(Option::is_some)
+        });
+        self.has_joined.fetch_or(joined, Ordering::Relaxed);
+    }
+
+    /// Takes note of whether this process is among those that have the wallet open. Fails if it was and is no more:
+    /// others took it for dead.
+    pub(super) fn note_presence(&self, is_there: bool) -> Result<(), Failure> {
+        let was_there = self.has_joined.fetch_or(is_there, Ordering::Relaxed);
+        if was_there && !is_there {
+            self.is_overtaken.send_replace(true);
+            return Err(Unfit::Overtaken.into());
+        }
+        Ok(())
+    }
+
+    /// Whether this process has been among those that have the wallet open.
+    pub(super) fn has_joined(&self) -> bool {
+        self.has_joined.load(Ordering::Relaxed)
+    }
+
+    /// Its id, as the rules know it.
+    pub(super) fn process(&self) -> ProcessId {
+        ProcessId::from_bytes(self.id)
+    }
+
+    /// Tells the number of the last event, which is never behind what was told.
+    pub(super) fn tell_event(&self, number: u64) {
+        self.last_event.send_if_modified(|last| {
+            let is_new = number > *last;
+            *last = number.max(*last);
+            is_new
+        });
+    }
+
+    /// Connects to the store that was opened, which has not gone back.
+    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+        let connection = Connection::open(&self.options).await?;
+        expect_incarnation(&connection, &self.options, &self.incarnation).await?;
+        expect_seen(&connection, &self.seen()).await?;
+        Ok(connection)
+    }
+
+    /// Does some work on a connection of its own, and waits for it.
+    pub(super) fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+        let done = runtime.block_on(async { work(&self.connect().await?).await });
+        done.map_err(Failure::into_store_error)
+    }
+}
+
+/// Fails if the database does not know a step that was seen.
+pub(super) async fn expect_seen(connection: &Connection, seen: &Seen) -> Result<(), Failure> {
+    connection.prepare(&[READ_WRITER]).await?;
+    let number: Parameter<'_> = Box::new(seen.number);
+    let found = connection.run(READ_WRITER, vec![number]).await?;
+    let writer = found.first().map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()?;
+    match writer {
+        Some(writer) if writer == seen.writer => Ok(()),
+        _ => Err(Unfit::GoneBack(seen.number).into()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Steps: each batch adds one, and the last one has the figures.
+
+use bsv_store::AuditTail;
+use tokio_postgres::Row;
+
+use super::cells::{Cell, Cells};
+use super::error::Failure;
+use super::known::Known;
+use super::statements::{Parameter, StatementKey, cells_of_row, now};
+use super::tables::{TableId, one};
+
+/// The last step, as of a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) number: i64,
+    /// Who made it.
+    pub(super) writer: Vec<u8>,
+    /// What the next entry of the audit log goes on from.
+    pub(super) audit_tail: AuditTail,
+    /// The figures, as cells.
+    pub(super) figures: Cells,
+    /// The time when this was read, in microseconds since 1970, by the database's clock.
+    pub(super) read_at: i64,
+}
+
+pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
+    "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
+    now!(),
+    ", last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
+     last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
+     reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
+));
+
+const ADD: StatementKey = StatementKey::Other(concat!(
+    "INSERT INTO step (number, writer, writer_step, last_audit, last_audit_at, audit_head, \
+     last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
+     last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
+     reserved, contested, immature, coins, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, ",
+    now!(),
+    ")"
+));
+
+/// What a writer has made after a step.
+pub(super) const FIND: StatementKey =
+    StatementKey::Other("SELECT number FROM step WHERE number > $1 AND writer = $2");
+
+/// Who made a step.
+pub(super) const READ_WRITER: StatementKey =
+    StatementKey::Other("SELECT writer FROM step WHERE number = $1");
+
+/// Where the figures begin in what [`READ_LAST`] answers.
+const FIGURES: usize = 6;
+
+impl Step {
+    /// The step of a row of [`READ_LAST`].
+    pub(super) fn read(rows: &[Row]) -> Result<Self, Failure> {
+        let row = rows.first().ok_or_else(|| missing("the last step"))?;
+        let hash: &[u8] = row.try_get(4)?;
+        let columns = &TableId::AllFigures.table().row;
+        Ok(Self {
+            number: row.try_get(0)?,
+            writer: row.try_get(1)?,
+            audit_tail: AuditTail {
+                number: u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default(),
+                at_micros: u64::try_from(row.try_get::<_, i64>(3)?).unwrap_or_default(),
+                hash: hash.try_into().map_err(|_| missing("a hash"))?,
+            },
+            read_at: row.try_get(5)?,
+            figures: cells_of_row(row, FIGURES, columns)?,
+        })
+    }
+
+    /// Makes the figures known.
+    pub(super) fn note(&self, known: &mut Known) {
+        known.add_row(TableId::AllFigures, one(), Some(self.figures.clone()));
+    }
+
+    /// The number of the last event.
+    pub(super) fn last_event(&self) -> u64 {
+        match self.figures.get(LAST_EVENT) {
+            Some(Cell::Number(number)) => u64::try_from(*number).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    /// What adds a step.
+    pub(super) fn add<'s>(&'s self, writer_step: i64) -> (StatementKey, Vec<Parameter<'s>>) {
+        let AuditTail { number, at_micros, hash } = self.audit_tail;
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let at = i64::try_from(at_micros).unwrap_or(i64::MAX);
+        let mut parameters: Vec<Parameter<'s>> = vec![
+            Box::new(self.number),
+            Box::new(self.writer.as_slice()),
+            Box::new(writer_step),
+            Box::new(number),
+            Box::new(at),
+            Box::new(hash.to_vec()),
+        ];
+        parameters.extend(self.figures.iter().map(|cell| -> Parameter<'s> {
+            match cell {
+                Cell::Number(number) => Box::new(*number),
+                _ => Box::new(0_i64),
+            }
+        }));
+        (ADD, parameters)
+    }
+}
+
+/// The place of the number of the last event among the figures.
+const LAST_EVENT: usize = 2;
+
+fn missing(what: &str) -> crate::ledger::rows::Damaged {
+    crate::ledger::rows::Damaged(format!("{what} of the database is missing"))
+}

@@ -1,0 +1,214 @@
+//! The transaction of a batch: what is sent at its beginning, and at its end.
+
+use std::pin::Pin;
+
+use tokio::time::timeout;
+use tokio_postgres::Row;
+use tokio_postgres::error::Severity;
+
+use super::cells::Cells;
+use super::connection::{Connection, PATIENCE, in_order};
+use super::error::{Failure, is_refused_commit};
+use super::fetch::{Fetch, fetch};
+use super::known::{Known, Wants};
+use super::rows::Changes;
+use super::statements::{Parameter, StatementKey, arrays_of};
+use super::step::{self, Step};
+use super::tables::TableId;
+use super::writer::NotDone;
+
+/// Who has this lock writes. The row is never changed.
+const LOCK: &str = "BEGIN; SELECT 1 FROM door FOR UPDATE";
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const ADD_AUDIT: StatementKey = StatementKey::Other(
+    "INSERT INTO audit (number, at, event, subject, previous) \
+     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
+);
+
+type Statement<'s> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + 's>>;
+
+/// Begins a transaction in which nobody else writes, and reads the last step and what is wanted, in one round trip.
+/// Each statement after the lock sees all that was committed before.
+pub(super) async fn begin(
+    connection: &Connection,
+    wants: &Wants,
+) -> Result<(Step, Known), Failure> {
+    in_time(read(connection, LOCK, wants, None)).await
+}
+
+/// Begins a transaction that sees the database as it is at one moment, and likewise reads.
+pub(super) async fn begin_snapshot(
+    connection: &Connection,
+    wants: &Wants,
+) -> Result<(Step, Known), Failure> {
+    in_time(read(connection, SNAPSHOT, wants, None)).await
+}
+
+/// Reads the last step, and what is wanted, as they are at one moment, in one round trip.
+pub(super) async fn look(connection: &Connection, wants: &Wants) -> Result<(Step, Known), Failure> {
+    in_time(read(connection, SNAPSHOT, wants, Some("COMMIT"))).await
+}
+
+/// Reads what else is wanted in the transaction that the connection is in.
+pub(super) async fn read_more(
+    connection: &Connection,
+    wants: &Wants,
+    known: &mut Known,
+) -> Result<(), Failure> {
+    in_time(fetch(connection, wants, known)).await
+}
+
+async fn in_time<T>(reading: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    timeout(PATIENCE, reading).await.map_err(|_| Failure::slow())?
+}
+
+async fn read(
+    connection: &Connection,
+    begin: &'static str,
+    wants: &Wants,
+    end: Option<&'static str>,
+) -> Result<(Step, Known), Failure> {
+    let fetch = Fetch::new(wants);
+    let statements = [&[step::READ_LAST][..], &fetch.statements()].concat();
+    connection.prepare(&statements).await?;
+    let mut sent: Vec<Statement<'_>> = vec![
+        Box::pin(connection.control(begin)),
+        Box::pin(connection.run(step::READ_LAST, Vec::new())),
+    ];
+    for (key, given) in fetch.parameters() {
+        sent.push(Box::pin(connection.run(key, given)));
+    }
+    if let Some(end) = end {
+        sent.push(Box::pin(connection.control(end)));
+    }
+    let answers = in_order(sent).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut answers = answers.into_iter().skip(1);
+    let step = Step::read(&answers.next().unwrap_or_default())?;
+    let mut known = Known::default();
+    step.note(&mut known);
+    fetch.take(answers, &mut known)?;
+    Ok((step, known))
+}
+
+/// Writes what has changed, adds a step, and commits, in one round trip.
+pub(super) async fn commit(
+    connection: &Connection,
+    changes: &Changes,
+    next: &Step,
+    writer_step: i64,
+) -> Result<(), NotDone> {
+    let mut statements = Vec::new();
+    for (table, rows) in &changes.rows {
+        if *table != TableId::AllFigures {
+            add_changes(*table, rows.iter(), &mut statements);
+        }
+    }
+    if !changes.audit.is_empty() {
+        statements.push((ADD_AUDIT, audit_parameters(changes)));
+    }
+    statements.push(next.add(writer_step));
+    let keys: Vec<_> = statements.iter().map(|(key, _)| *key).collect();
+    connection.prepare(&keys).await?;
+    connection.take_warning();
+    let mut sent: Vec<Statement<'_>> = Vec::new();
+    for (key, given) in statements {
+        sent.push(Box::pin(connection.run(key, given)));
+    }
+    sent.push(Box::pin(connection.control("COMMIT")));
+    let mut answers = in_order(sent).await;
+    let committed = answers.pop().expect("the last one was sent");
+    for answer in answers {
+        if let Err(error) = answer {
+            // An error has undone the transaction: PostgreSQL answers COMMIT with ROLLBACK then, and with no error.
+            let is_undone =
+                error.as_db_error().is_some_and(|it| it.parsed_severity() == Some(Severity::Error));
+            let failure = Failure::from(error);
+            return Err(match is_undone {
+                true => NotDone::Failed(failure),
+                false => NotDone::Undecided(failure.into_error()),
+            });
+        }
+    }
+    match committed {
+        // If somebody cancels the wait for a standby, PostgreSQL has committed, and only warns of it.
+        Ok(_) if connection.take_warning() => {
+            Err(NotDone::Undecided(Failure::warned().into_error()))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if is_refused_commit(&error) => Err(NotDone::Failed(error.into())),
+        Err(error) => Err(NotDone::Undecided(Failure::from(error).into_error())),
+    }
+}
+
+/// Ends a transaction that is to leave nothing behind.
+pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
+    connection.control("ROLLBACK").await?;
+    Ok(())
+}
+
+/// Whether this writer has made a step after the one of this number. If it has, that step is on the disk, and on the
+/// standby that commits wait for. Nobody else commits meanwhile.
+pub(super) async fn find_step(
+    connection: &Connection,
+    after: i64,
+    writer: &[u8],
+    writer_step: i64,
+) -> Result<bool, Failure> {
+    let (last, _) = begin(connection, &Wants::default()).await?;
+    connection.prepare(&[step::FIND]).await?;
+    let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(writer)];
+    let found = !connection.run(step::FIND, given).await?.is_empty();
+    if !found {
+        give_up(connection).await?;
+        return Ok(false);
+    }
+    // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
+    let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last };
+    match commit(connection, &Changes::default(), &next, writer_step).await {
+        Ok(()) => Ok(true),
+        Err(NotDone::Failed(failure)) => Err(failure),
+        Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),
+    }
+}
+
+fn add_changes<'c>(
+    table: TableId,
+    rows: impl Iterator<Item = (&'c Cells, &'c Option<Cells>)> + Clone,
+    statements: &mut Vec<(StatementKey, Vec<Parameter<'c>>)>,
+) {
+    let key_len = table.table().key.len();
+    let erased: Vec<_> = rows
+        .clone()
+        .filter(|(_, row)| row.is_none())
+        .map(|(key, _)| move |index: usize| &key[index])
+        .collect();
+    if !erased.is_empty() {
+        let given = arrays_of(table.table().key.iter().copied(), &erased);
+        statements.push((StatementKey::Erase(table), given));
+    }
+    let put: Vec<_> = rows
+        .filter_map(|(key, row)| row.as_ref().map(|row| (key, row)))
+        .map(|(key, row)| {
+            move |index: usize| match index.checked_sub(key_len) {
+                None => &key[index],
+                Some(index) => &row[index],
+            }
+        })
+        .collect();
+    if !put.is_empty() {
+        let given = arrays_of(table.table().columns(), &put);
+        statements.push((StatementKey::Put(table), given));
+    }
+}
+
+fn audit_parameters(changes: &Changes) -> Vec<Parameter<'_>> {
+    let entries = &changes.audit;
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    vec![
+        Box::new(entries.iter().map(|it| number(it.number)).collect::<Vec<_>>()),
+        Box::new(entries.iter().map(|it| number(it.at_micros)).collect::<Vec<_>>()),
+        Box::new(entries.iter().map(|it| it.event.as_bytes()).collect::<Vec<_>>()),
+        Box::new(entries.iter().map(|it| it.subject.as_bytes()).collect::<Vec<_>>()),
+        Box::new(entries.iter().map(|it| it.previous.to_vec()).collect::<Vec<_>>()),
+    ]
+}

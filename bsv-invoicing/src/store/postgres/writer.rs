@@ -1,0 +1,318 @@
+//! Batches of commands: one transaction each, under the lock of the door.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_store::{Batch, BatchRun, Batches, EngineError, StoreError};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use super::connection::{Connection, PATIENCE};
+use super::error::Failure;
+use super::known::{Known, Wants};
+use super::rows::{Changes, Guess, Reading, SqlRows};
+use super::shared::{Seen, Shared};
+use super::step::Step;
+use super::tables::{SqlKind, TableId, one};
+use super::transaction::{begin, commit, find_step, give_up, read_more};
+use crate::ledger::Books;
+use crate::ledger::rows::{AllFigures, Rules};
+use crate::model::event::EventKind;
+use crate::model::process::ProcessId;
+use crate::store::WalletStoreError;
+
+/// Runs batches in the database.
+pub(super) struct SqlBatches {
+    shared: Arc<Shared>,
+    runtime: Runtime,
+    connection: Option<Connection>,
+    /// How many commits this writer has tried.
+    tried: i64,
+    /// Figures and rules as they were, for guessing what a batch will read.
+    guess: Known,
+}
+
+/// What is told of a batch.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) last_event: u64,
+    pub(super) kinds: Vec<EventKind>,
+}
+
+/// Why a batch was not committed, as far as is known.
+pub(super) enum NotDone {
+    /// It was not.
+    Failed(Failure),
+    /// It is not known whether it was, and who will tell.
+    Undecided(EngineError),
+}
+
+impl From<Failure> for NotDone {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// How long the first pause is before something is tried again; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The tables whose only rows every batch reads.
+const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
+/// How often it is guessed what a batch reads, at most. What is not guessed is read when it is needed.
+const GUESSES: usize = 8;
+
+impl SqlBatches {
+    pub(super) fn new(shared: Arc<Shared>, runtime: Runtime, connection: Connection) -> Self {
+        let (connection, guess) = (Some(connection), Known::default());
+        Self { shared, runtime, connection, tried: 0, guess }
+    }
+
+    /// The connection, opened anew if that is necessary.
+    fn connect(&mut self) -> Result<&Connection, Failure> {
+        if self.connection.as_ref().is_none_or(Connection::is_closed) {
+            self.connection = Some(self.runtime.block_on(self.shared.connect())?);
+        }
+        Ok(self.connection.as_ref().expect("it was just opened"))
+    }
+
+    fn try_write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, Stopped> {
+        self.connect()?;
+        let (step, known) = self.begin(batch)?;
+        let process = self.shared.process();
+        let (runtime, connection) = (&self.runtime, self.connection.as_ref());
+        let connection = connection.expect("it is open");
+        let Some((told, changes)) = run(batch, runtime, connection, (process, &step), known)?
+        else {
+            runtime.block_on(give_up(connection))?;
+            return Ok(None);
+        };
+        self.tried += 1;
+        let next = next_step(&step, &changes, self.shared.id.to_vec());
+        let begun = Instant::now();
+        let committing = commit(connection, &changes, &next, self.tried);
+        let committed = runtime.block_on(async { timeout(PATIENCE, committing).await });
+        self.shared.counts.commits.note(begun.elapsed());
+        match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
+            Ok(()) => {
+                self.shared.see(&next);
+                self.shared.note_joining(&changes);
+                Ok(Some(told))
+            }
+            Err(NotDone::Failed(failure)) => Err(failure.into()),
+            Err(NotDone::Undecided(error)) => {
+                Err(Stopped::Undecided(Box::new(Undecided { told, after: step, error })))
+            }
+        }
+    }
+
+    /// Begins a transaction, and reads what the batch will read, as far as that can be guessed.
+    fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
+        let connection = self.connection.as_ref().expect("it is open");
+        let mut open: Vec<usize> = (0..batch.len()).collect();
+        let mut wants = rehearse(batch, &mut open, self.shared.process(), &self.guess);
+        for table in EACH_TIME {
+            wants.want_row(table, one());
+        }
+        self.shared.want_presence(&mut wants);
+        let before = self.shared.seen();
+        let (step, mut known) = self.runtime.block_on(begin(connection, &wants))?;
+        self.shared.note(&step, &before)?;
+        self.shared.read_presence(&known)?;
+        self.guess = Known::default();
+        for table in EACH_TIME {
+            self.guess.add_row(table, one(), known.row(table, &one()).flatten());
+        }
+        for _ in 0..GUESSES {
+            let wants = rehearse(batch, &mut open, self.shared.process(), &known);
+            if wants.is_empty() {
+                break;
+            }
+            self.runtime.block_on(read_more(connection, &wants, &mut known))?;
+        }
+        Ok((step, known))
+    }
+
+    /// Finds out whether a commit has happened whose answer is lost.
+    fn is_committed(&mut self, after: &Step, error: &EngineError) -> Result<bool, StoreError> {
+        tracing::warn!(
+            "it is not known whether a change was committed, which is looked up: {error}"
+        );
+        let begun = Instant::now();
+        let mut pauses = Pauses::default();
+        loop {
+            self.connection = None;
+            let found = self.connect().map(drop).and_then(|()| {
+                let connection = self.connection.as_ref().expect("it is open");
+                self.tried += 1;
+                let look = find_step(connection, after.number, &self.shared.id, self.tried);
+                self.runtime
+                    .block_on(async { timeout(PATIENCE, look).await })
+                    .unwrap_or_else(|_| Err(Failure::slow()))
+            });
+            match found {
+                Ok(found) => return Ok(found),
+                Err(Failure::Passing(_)) if begun.elapsed() < PATIENCE => pauses.wait(),
+                Err(failure) => {
+                    self.connection = None;
+                    return Err(StoreError::Commit(failure.into_error()));
+                }
+            }
+        }
+    }
+}
+
+impl Batches for SqlBatches {
+    type Open<'t> = Books<SqlRows<'t>>;
+    type Told = Told;
+
+    fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, StoreError> {
+        self.shared.counts.note_commands(batch.len());
+        let begun = Instant::now();
+        let mut pauses = Pauses::default();
+        loop {
+            let failure = match self.try_write(batch) {
+                Ok(told) => return Ok(told),
+                Err(Stopped::Undecided(commit)) => {
+                    if self.is_committed(&commit.after, &commit.error)? {
+                        return Ok(Some(commit.told));
+                    }
+                    Failure::Passing(commit.error)
+                }
+                Err(Stopped::Failed(failure)) => {
+                    self.connection = None;
+                    failure
+                }
+            };
+            match failure {
+                Failure::Passing(error) if begun.elapsed() < PATIENCE => {
+                    tracing::debug!("a batch is tried again: {error}");
+                    pauses.wait();
+                }
+                failure => return Err(failure.into_store_error()),
+            }
+        }
+    }
+}
+
+/// Why a batch is not known to be done.
+enum Stopped {
+    Failed(Failure),
+    /// It is not known whether it was committed.
+    Undecided(Box<Undecided>),
+}
+
+/// A batch that may have been committed as a step after another one.
+struct Undecided {
+    told: Told,
+    after: Step,
+    /// Why that is not known.
+    error: EngineError,
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Runs commands on what is known, for what they read. Those that have read nothing else run no more.
+fn rehearse(
+    batch: &mut Batch<SqlBatches>,
+    open: &mut Vec<usize>,
+    process: ProcessId,
+    known: &Known,
+) -> Wants {
+    let mut wants = Wants::default();
+    open.retain(|command| {
+        let guess = Guess::new(known);
+        let rehearsed = catch_unwind(AssertUnwindSafe(|| {
+            if let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) {
+                batch.rehearse(*command, &mut books);
+            }
+        }));
+        let wanted = guess.into_wants();
+        wants.extend(&wanted);
+        rehearsed.is_ok() && !wanted.is_empty()
+    });
+    wants
+}
+
+/// Runs the batch, and answers what it changes, if it does.
+fn run(
+    batch: &mut Batch<SqlBatches>,
+    runtime: &Runtime,
+    connection: &Connection,
+    (process, step): (ProcessId, &Step),
+    known: Known,
+) -> Result<Option<(Told, Changes)>, Failure> {
+    let failed = RefCell::new(None);
+    let read = |wants: &Wants, known: &mut Known| {
+        runtime.block_on(read_more(connection, wants, known)).map_err(|failure| {
+            *failed.borrow_mut() = Some(failure.clone());
+            failure.into_store_error()
+        })
+    };
+    let reading = Reading { known: RefCell::new(known), read: &read };
+    let failure = |error: StoreError| failed.borrow_mut().take().unwrap_or(Failure::Lasting(error));
+    loop {
+        let changes = Changes {
+            audit_tail: step.audit_tail,
+            now_micros: u64::try_from(step.read_at).unwrap_or_default(),
+            ..Changes::default()
+        };
+        let books = Books::open_for(process, SqlRows::new(&reading, changes));
+        let mut books = books.map_err(|error| failure(store_error(error)))?;
+        match batch.run(&mut books).map_err(failure)? {
+            BatchRun::Again => {}
+            BatchRun::NothingWritten => return Ok(None),
+            BatchRun::Done => {
+                let told = Told { last_event: books.last_event(), kinds: books.told().to_vec() };
+                let rows = books.close().map_err(|error| failure(store_error(error)))?;
+                let changes = rows.into_changes();
+                return Ok((!changes.is_empty()).then_some((told, changes)));
+            }
+        }
+    }
+}
+
+fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
+    let figures = changes.rows.get(&TableId::AllFigures).and_then(|rows| rows.get(&one()));
+    Step {
+        number: step.number + 1,
+        writer,
+        audit_tail: changes.audit_tail,
+        figures: figures.cloned().flatten().unwrap_or_else(|| step.figures.clone()),
+        read_at: step.read_at,
+    }
+}
+
+/// The failure of an operation that the rules cannot refuse. A refusal means that the store is
+/// damaged.
+fn store_error(error: WalletStoreError) -> StoreError {
+    match error {
+        WalletStoreError::Store(error) => error,
+        WalletStoreError::Refused(refusal) => StoreError::damaged(refusal),
+    }
+}
+
+/// Pauses before something is tried again.
+#[derive(Default)]
+struct Pauses(u32);
+
+impl Pauses {
+    fn wait(&mut self) {
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.0)).min(LONGEST_PAUSE);
+        self.0 = self.0.saturating_add(1);
+        thread::sleep(pause);
+    }
+}
+
+impl Seen {
+    /// What is seen of a step.
+    pub(super) fn of(step: &Step) -> Self {
+        Self { number: step.number, writer: step.writer.clone() }
+    }
+}

@@ -1,0 +1,151 @@
+//! Servers of a database that fail, and stores that have lost what was committed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bsv_invoicing::ledger::queries::{GetEvents, GetUser};
+use bsv_invoicing::ledger::{Adopt, CreateUser};
+use bsv_invoicing::{
+    PostgresOptions, PostgresWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
+};
+use bsv_store::{KeyEvent, StoreError};
+use bsv_tests::Postgres;
+use tokio::task::JoinSet;
+
+use crate::{SERVER, open};
+
+fn user(name: String) -> CreateUser {
+    let details = UserDraft { name, ..UserDraft::default() };
+    CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
+}
+
+/// Many callers create users in two stores of one schema while the server is killed. Whatever was acknowledged is
+/// there, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
+    let mut server = Postgres::start();
+    let url = server.fresh_url();
+    let stores = [Arc::new(open(&url)), Arc::new(open(&url))];
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut callers = JoinSet::new();
+    for caller in 0..16 {
+        let (store, is_over) = (Arc::clone(&stores[caller % 2]), Arc::clone(&is_over));
+        callers.spawn(async move {
+            let mut acknowledged = Vec::new();
+            for count in 0_u64.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let name = format!("{caller} {count}");
+                match store.execute(user(name.clone())).await {
+                    Ok((number, _)) => acknowledged.push((number, name)),
+                    Err(WalletStoreError::Store(StoreError::Engine(_) | StoreError::Commit(_))) => {
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            acknowledged
+        });
+    }
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::task::block_in_place(|| {
+            server.kill();
+            server.launch();
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    is_over.store(true, Ordering::Relaxed);
+    let acknowledged = callers.join_all().await.concat();
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    let numbers: BTreeSet<_> = acknowledged.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers.len(), acknowledged.len(), "no number was given out twice");
+    for (number, name) in &acknowledged {
+        let (_, details) = stores[0].get(GetUser(*number)).await.unwrap().unwrap();
+        assert_eq!(details.name, *name);
+    }
+    let names = server.query(
+        "SELECT count(*) - count(DISTINCT name), max(id) - count(*) FROM wallet_0.wallet_user",
+    );
+    assert_eq!(names, "0|0", "none is there twice, and no number is missing");
+    let events = stores[1].list(GetEvents(0, 1_000_000)).await.unwrap();
+    assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));
+}
+
+fn remembering(url: &str, dir: &std::path::Path) -> PostgresOptions {
+    PostgresOptions::from_url(url).unwrap().for_server(dir.join("store.step"))
+}
+
+#[tokio::test]
+async fn a_database_that_has_lost_what_was_seen_is_refused() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("went_back"));
+    let store = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
+    store.execute(user("Ada".to_owned())).await.unwrap();
+    drop(store);
+    let store = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
+    assert!(store.get(GetUser(1)).await.unwrap().is_some());
+    store.execute(user("Bob".to_owned())).await.unwrap();
+    // The database loses the last step.
+    SERVER.query(
+        "DELETE FROM went_back.step WHERE number = (SELECT max(number) FROM went_back.step)",
+    );
+    let refused = store.execute(user("Eve".to_owned())).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+    let refused = store.get(GetUser(1)).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+    drop(store);
+    // A store without a memory takes the database as it is.
+    open(&url).execute(user("Eve".to_owned())).await.unwrap();
+    let refused = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+}
+
+/// Whatever a server may remember in its file stays, however old it is.
+#[tokio::test]
+async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("swept"));
+    let first = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
+    first.execute(user("Ada".to_owned())).await.unwrap();
+    drop(first);
+    let step_of_first = SERVER.query("SELECT max(number) FROM swept.step");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
+    for name in ["Bob", "Eve", "Dan"] {
+        second.execute(user(name.to_owned())).await.unwrap();
+    }
+    drop(second);
+    SERVER.query("UPDATE swept.step SET made_at = 0");
+    let others =
+        "SELECT count(*) FROM swept.step WHERE number < (SELECT max(number) FROM swept.step)";
+    assert_eq!(SERVER.query(&format!("{others} AND number > {step_of_first}")), "2");
+    let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
+    while SERVER.query(&format!("{others} AND number > {step_of_first}")) != "0" {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(SERVER.query(&format!("{others} AND number = {step_of_first}")), "1");
+    drop(second);
+    drop(PostgresWalletStore::open(remembering(&url, dir.path())).unwrap());
+}
+
+#[tokio::test]
+async fn the_audit_log_is_one_chain_through_two_stores() {
+    let url = SERVER.fresh_url();
+    for (number, origin) in [KeyEvent::Made, KeyEvent::Imported, KeyEvent::Found].iter().enumerate()
+    {
+        let store = open(&url);
+        let noted = bsv_invoicing::ledger::NoteKeyEvent {
+            event: *origin,
+            subject: format!("key \0 {number}"),
+        };
+        store.execute(noted).await.unwrap();
+    }
+    let store = open(&url);
+    store.execute(Adopt { fingerprint: [1; 20], origin: KeyEvent::Made }).await.unwrap();
+    let check = store.verify_audit_log().await.unwrap();
+    assert_eq!((check.entries, check.fault), (4, None));
+    let entries = store.audit_log(1, 2).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(entries[1].previous, entries[0].hash());
+}

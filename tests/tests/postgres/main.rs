@@ -1,0 +1,44 @@
+//! The wallet's store in PostgreSQL.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+#[path = "../../../bsv-invoicing/tests/store_conformance/mod.rs"]
+mod store_conformance;
+
+mod back_end;
+mod backups;
+mod both;
+mod cuts;
+mod dump;
+mod failing;
+mod members;
+mod moving;
+mod pair;
+mod refusing;
+mod schema;
+mod server;
+mod servers;
+mod standby;
+mod tokens;
+
+use std::sync::LazyLock;
+
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
+use bsv_tests::{Postgres, repetitions};
+
+/// One server for all tests that do not kill it.
+static SERVER: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsync=off"]));
+
+fn open(url: &str) -> PostgresWalletStore {
+    PostgresWalletStore::open(PostgresOptions::from_url(url).unwrap()).unwrap()
+}
+
+/// How many invoices each of many callers creates.
+fn invoices_of_each() -> u64 {
+    repetitions("invoices of each of many callers", 50, 10) as u64
+}
+
+/// How many sequences of random steps a test tries.
+fn random_sequences() -> u32 {
+    u32::try_from(repetitions("sequences of random steps", 100, 5)).unwrap()
+}

@@ -1,0 +1,88 @@
+//! A wallet goes from a file to a database, and back.
+
+use bsv_invoicing::ledger::webhooks::CreateWebhook;
+use bsv_invoicing::ledger::{Adopt, CreateInvoice, CreateUser, DeleteInvoice, NoteKeyEvent};
+use bsv_invoicing::{
+    CopyError, IdempotencyKey, InvoiceDraft, RedbWalletStore, Timestamp, UserDraft, WalletStore,
+    WebhookDraft, WebhookId, copy_wallet,
+};
+use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
+use tempfile::TempDir;
+
+use crate::dump::{Dump, DumpFigures};
+use crate::store_conformance::new_id;
+use crate::{SERVER, open};
+
+fn file(dir: &TempDir) -> RedbWalletStore {
+    let lock = DirLock::acquire(dir.path(), "test").unwrap();
+    RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap()
+}
+
+/// More rows than are copied at once, some of them with every column.
+async fn fill(store: &impl WalletStore) {
+    let now = Timestamp::from_micros(1_800_000_000_000_000);
+    store.execute(Adopt { fingerprint: [7; 20], origin: KeyEvent::Made }).await.unwrap();
+    for number in 0..1_100_u64 {
+        let draft = InvoiceDraft {
+            satoshis: number + 1,
+            reference: Some(format!("order \0 {number}")),
+            ..InvoiceDraft::default()
+        };
+        let expiry = std::time::Duration::from_secs(3600);
+        let idempotency = IdempotencyKey::new(&format!("key {number}"), b"{}").ok();
+        store
+            .execute(CreateInvoice { draft, expiry, id: new_id(), now, idempotency })
+            .await
+            .unwrap();
+    }
+    let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
+    store.execute(CreateUser { details, idempotency: None, now }).await.unwrap();
+    store.execute(DeleteInvoice { number: 3, now }).await.unwrap();
+    let event = KeyEvent::Exported;
+    store.execute(NoteKeyEvent { event, subject: "words".to_owned() }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wallet_is_the_same_in_a_database_and_in_a_file_again() {
+    let (dir, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (source, database, target) = (file(&dir), open(&SERVER.fresh_url()), file(&other));
+    fill(&source).await;
+    let count = copy_wallet(&source, &database).await.unwrap();
+    let rows = source.list(Dump).await.unwrap();
+    assert_eq!(count, rows.len() as u64 + 1, "the figures are a row too");
+    assert_eq!(database.list(Dump).await.unwrap(), rows);
+    copy_wallet(&database, &target).await.unwrap();
+    assert_eq!(target.list(Dump).await.unwrap(), rows);
+    let figures = source.verify(DumpFigures).await.unwrap();
+    let log = source.verify_audit_log().await.unwrap();
+    assert_eq!(log.entries, 2);
+    assert_eq!(database.verify(DumpFigures).await.unwrap(), figures);
+    assert_eq!(database.verify_audit_log().await.unwrap(), log);
+    assert_eq!(target.verify(DumpFigures).await.unwrap(), figures);
+    assert_eq!(target.verify_audit_log().await.unwrap(), log);
+    // It goes on where it was.
+    let again = copy_wallet(&source, &database).await;
+    assert!(matches!(again, Err(CopyError::NotEmpty)), "{again:?}");
+    let details = UserDraft::default();
+    let now = Timestamp::from_micros(1);
+    let user = database.execute(CreateUser { details, idempotency: None, now }).await.unwrap();
+    assert_eq!(user.0, 2);
+}
+
+/// Ids of webhooks once had a bit more than the database holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_whose_id_does_not_fit_is_named_before_it_becomes_another_one() {
+    let dir = TempDir::new().unwrap();
+    let (source, database) = (file(&dir), open(&SERVER.fresh_url()));
+    let draft = WebhookDraft {
+        url: "https://shop.example/hook".to_owned(),
+        types: "*".to_owned(),
+        description: String::new(),
+        in_order: false,
+        after: None,
+    };
+    let (id, now) = (WebhookId::from_number(1 << 63), Timestamp::from_micros(1));
+    source.execute(CreateWebhook { id, draft, secret: vec![7; 72], now }).await.unwrap();
+    let refused = copy_wallet(&source, &database).await.unwrap_err().to_string();
+    assert!(refused.contains("webhook 8000000000000000 has an id"), "{refused}");
+}

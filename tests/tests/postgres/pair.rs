@@ -1,0 +1,96 @@
+//! Two stores of one schema, as two processes have them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bsv_invoicing::ledger::{Command, Query};
+use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
+use bsv_store::{AuditCheck, AuditEntry};
+use tokio::sync::watch;
+
+use crate::store_conformance::{self, Place};
+use crate::{SERVER, invoices_of_each, open, random_sequences};
+
+/// Two stores, which are used in turn.
+struct Pair {
+    stores: [PostgresWalletStore; 2],
+    turn: AtomicUsize,
+}
+
+impl Pair {
+    fn next(&self) -> &PostgresWalletStore {
+        &self.stores[self.turn.fetch_add(1, Ordering::Relaxed) % 2]
+    }
+}
+
+impl WalletStore for Pair {
+    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+        self.next().execute(command).await
+    }
+
+    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.next().get(query).await
+    }
+
+    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.next().list(query).await
+    }
+
+    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+        self.next().verify(query).await
+    }
+
+    fn last_event(&self) -> watch::Receiver<u64> {
+        self.next().last_event()
+    }
+
+    async fn audit_log(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
+        self.next().audit_log(after, limit).await
+    }
+
+    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
+        self.next().verify_audit_log().await
+    }
+}
+
+/// A schema of a database that is opened twice.
+struct PairPlace(String);
+
+impl Place for PairPlace {
+    type Store = Pair;
+
+    fn fresh() -> Self {
+        Self(SERVER.fresh_url())
+    }
+
+    fn open(&self) -> Pair {
+        Pair { stores: [open(&self.0), open(&self.0)], turn: AtomicUsize::new(0) }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_stores_serve_many_at_once_as_one_does() {
+    store_conformance::run_at_once::<PairPlace>(invoices_of_each()).await;
+}
+
+#[test]
+fn two_stores_add_coins_up_as_one_does() {
+    store_conformance::run_random_steps::<PairPlace>(random_sequences());
+}
+
+/// Who follows one store hears of what another one has committed.
+#[tokio::test]
+async fn an_event_of_one_store_is_heard_of_at_the_other() {
+    use bsv_invoicing::UserDraft;
+    use bsv_invoicing::ledger::CreateUser;
+    let url = SERVER.fresh_url();
+    let stores = [open(&url), open(&url)];
+    let mut heard = stores[1].last_event();
+    assert_eq!(*heard.borrow_and_update(), 0);
+    let (details, now) = (UserDraft::default(), bsv_invoicing::Timestamp::from_micros(1));
+    stores[0].execute(CreateUser { details, idempotency: None, now }).await.unwrap();
+    heard.wait_for(|last| *last == 1).await.unwrap();
+}

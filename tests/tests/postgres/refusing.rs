@@ -1,0 +1,60 @@
+//! Databases that a store refuses, and that refuse a store.
+
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
+use bsv_tests::{Postgres, tls};
+
+use crate::{SERVER, open};
+
+/// Why a database is refused, or refuses.
+fn refusal(url: &str) -> String {
+    let options = PostgresOptions::from_url(url).unwrap();
+    PostgresWalletStore::open(options).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn a_schema_of_a_newer_version_or_of_something_else_is_refused() {
+    let url = SERVER.url("other");
+    drop(open(&url));
+    SERVER.query("UPDATE other.meta SET version = 99");
+    let refused = refusal(&url);
+    assert!(refused.contains("written by a newer version"), "{refused}");
+    SERVER.query("UPDATE other.meta SET version = 1, name = 'something else'");
+    let refused = refusal(&url);
+    assert!(refused.contains("is not a wallet store"), "{refused}");
+}
+
+#[test]
+fn a_role_without_rights_is_refused_and_changes_nothing() {
+    let url = SERVER.url("guarded");
+    drop(open(&url));
+    SERVER.query("CREATE ROLE poor LOGIN");
+    let of_poor = url.replace("user=postgres", "user=poor");
+    let refused = refusal(&of_poor);
+    assert!(refused.contains("may not use schema guarded"), "{refused}");
+    SERVER.query("GRANT USAGE ON SCHEMA guarded TO poor");
+    SERVER.query("GRANT SELECT ON ALL TABLES IN SCHEMA guarded TO poor");
+    let dir = tempfile::tempdir().unwrap();
+    let options = PostgresOptions::from_url(&of_poor).unwrap();
+    let server = PostgresWalletStore::open(options.for_server(dir.path().join("step")));
+    let refused = server.expect_err("it may only read").to_string();
+    assert!(refused.contains("permission denied"), "{refused}");
+    assert_eq!(SERVER.query("SELECT count(*) FROM guarded.claim"), "0");
+    let other = SERVER.url("not_for_poor").replace("user=postgres", "user=poor");
+    let refused = refusal(&other);
+    assert!(refused.contains("permission denied"), "it makes no schema: {refused}");
+}
+
+#[test]
+fn a_server_with_a_wrong_certificate_is_refused() {
+    let server = Postgres::start_with_tls("payee");
+    let url = |host: &str, roots: &str| {
+        let (port, roots) = (server.port(), tls::file(roots).display().to_string());
+        let verify = format!("sslmode=verify-full&sslrootcert={roots}");
+        format!("postgresql://postgres@{host}:{port}/postgres?{verify}")
+    };
+    drop(open(&url("127.0.0.1", "authority.pem")));
+    let refused = refusal(&url("127.0.0.1", "shop.pem"));
+    assert!(refused.contains("invalid peer certificate"), "an unknown authority: {refused}");
+    let refused = refusal(&url("localhost", "authority.pem"));
+    assert!(refused.contains("not valid for name"), "another name: {refused}");
+}

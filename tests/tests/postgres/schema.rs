@@ -1,0 +1,19 @@
+//! What lies in the database.
+
+use bsv_invoicing::WalletStore;
+use bsv_invoicing::ledger::queries::GetLastEvent;
+
+use crate::{SERVER, open};
+
+#[tokio::test]
+async fn a_schema_is_made_once_and_found_again() {
+    let url = SERVER.url("made_once");
+    for _ in 0..2 {
+        let stores = [open(&url), open(&url)];
+        for store in stores {
+            assert_eq!(store.get(GetLastEvent).await.unwrap(), 0);
+        }
+    }
+    assert_eq!(SERVER.query("SELECT count(*) FROM made_once.meta"), "1");
+    assert_eq!(SERVER.query("SELECT count(*) FROM made_once.step"), "1");
+}

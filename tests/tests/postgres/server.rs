@@ -1,0 +1,186 @@
+//! The server with its wallet in a database.
+
+use bsv_tests::{Client, Postgres, Site};
+use serde_json::{Value, json};
+
+use crate::SERVER;
+
+const INVOICES: &str = "/api/v1/invoices";
+
+pub(crate) fn site(url: &str) -> Site {
+    let mut site = Site::with(json!({
+        "minerid": { "enabled": false },
+        "wallet": { "store": { "url": url } },
+    }));
+    site.set_env("BSV_LOG", "error");
+    site
+}
+
+/// A site with the same seed, as its operator copies that to another machine.
+pub(crate) fn second_site(first: &Site, url: &str) -> Site {
+    let second = site(url);
+    second.take_keystore_of(first);
+    second
+}
+
+pub(crate) fn create_invoice(client: &Client) -> String {
+    let reply = client.post(INVOICES, r#"{"satoshis":1000}"#);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let invoice: Value = serde_json::from_str(&reply.body).unwrap();
+    invoice["id"].as_str().unwrap().to_owned()
+}
+
+fn count_invoices(client: &Client) -> usize {
+    let invoices: Value = serde_json::from_str(&client.get(INVOICES).body).unwrap();
+    invoices.as_array().unwrap().len()
+}
+
+#[test]
+fn a_wallet_lies_in_a_database_and_no_file() {
+    let site = site(&SERVER.url("served"));
+    let server = site.server();
+    let id = create_invoice(server.wallet());
+    assert_eq!(SERVER.query("SELECT count(*) FROM served.invoice"), "1");
+    assert!(!site.network_dir().join("wallet.redb").exists());
+    assert_eq!(server.wallet().get("/readyz").status, 200);
+    server.kill();
+    let server = site.server();
+    assert_eq!(server.wallet().get(&format!("{INVOICES}/{id}")).status, 200);
+    drop(server);
+    let listed = site.cli_json(&["invoice", "list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 1, "the command line has the same store");
+}
+
+#[test]
+fn two_servers_have_one_wallet() {
+    let url = SERVER.url("shared");
+    let first = site(&url);
+    let server = first.server();
+    let second = second_site(&first, &url);
+    let servers = [server, second.server()];
+    for server in &servers {
+        create_invoice(server.wallet());
+    }
+    assert_eq!(servers.each_ref().map(|server| count_invoices(server.wallet())), [2, 2]);
+}
+
+/// A server that stood still for so long that another one has taken over what it did changes nothing any more, and ends.
+#[test]
+fn a_server_that_was_overtaken_changes_nothing() {
+    let url = SERVER.url("overtaken");
+    let first = site(&url);
+    let server = first.server();
+    create_invoice(server.wallet());
+    let second = second_site(&first, &url);
+    let successor = second.server();
+    let process = rustix::process::Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    while SERVER.query("SELECT count(*) FROM overtaken.process") != "1" {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    create_invoice(successor.wallet());
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let body = br#"{"satoshis":1000}"#;
+    // It may have ended by then.
+    if let Ok(refused) = server.wallet().try_request("POST", INVOICES, body) {
+        assert_eq!(refused.status, 503, "{}", refused.body);
+    }
+    assert_eq!(server.wait(), 1);
+    create_invoice(successor.wallet());
+    assert_eq!(count_invoices(successor.wallet()), 3);
+}
+
+#[test]
+fn a_server_outlives_its_database() {
+    let mut database = Postgres::start();
+    let site = site(&database.fresh_url());
+    let server = site.server();
+    create_invoice(server.wallet());
+    database.kill();
+    let refused = server.wallet().post(INVOICES, r#"{"satoshis":1000}"#);
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert_eq!(server.wallet().get("/readyz").status, 503);
+    database.launch();
+    while server.wallet().get("/readyz").status != 200 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    create_invoice(server.wallet());
+    assert_eq!(count_invoices(server.wallet()), 2);
+}
+
+#[test]
+fn a_server_waits_for_a_database_that_is_about_to_start() {
+    let mut database = Postgres::start();
+    let site = site(&database.fresh_url());
+    drop(site.server());
+    database.kill();
+    let launched = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        database.launch();
+        database
+    });
+    create_invoice(site.server().wallet());
+    drop(launched.join().unwrap());
+}
+
+#[test]
+fn a_password_stands_in_a_file_and_not_in_the_url() {
+    let site = site("postgresql://user:secret@localhost/db");
+    let refused = site.try_server().err().unwrap();
+    assert!(refused.stderr.contains("wallet.store.passwordFile"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+}
+
+/// A site whose wallet lies in the file.
+pub(crate) fn file_site() -> Site {
+    let mut site = site("");
+    set_store(&mut site, Value::Null);
+    site
+}
+
+pub(crate) fn set_store(site: &mut Site, store: Value) {
+    site.set("wallet", json!({ "port": 0, "store": store }));
+}
+
+#[test]
+fn a_wallet_is_moved_to_a_database_and_back() {
+    let url = SERVER.url("moved");
+    let mut site = file_site();
+    let server = site.server();
+    let id = create_invoice(server.wallet());
+    let held = site.cli(&["store", "move", "--yes", "--to", &url]);
+    assert!(held.stderr.contains("nothing was changed"), "{}", held.stderr);
+    server.kill();
+    site.cli_ok(&["store", "move", "--yes", "--to", &url]);
+    assert!(!site.network_dir().join("wallet.redb").exists());
+    set_store(&mut site, json!({ "url": url }));
+    let server = site.server();
+    assert_eq!(server.wallet().get(&format!("{INVOICES}/{id}")).status, 200);
+    create_invoice(server.wallet());
+    server.kill();
+    site.cli_ok(&["books", "verify"]);
+    site.cli_ok(&["audit", "verify"]);
+    site.cli_ok(&["store", "move", "--yes", "--to", "file"]);
+    let refused = site.try_server().err().unwrap();
+    assert!(refused.stderr.contains("is not a wallet store"), "{}", refused.stderr);
+    set_store(&mut site, Value::Null);
+    let server = site.server();
+    assert_eq!(count_invoices(server.wallet()), 2);
+    drop(server);
+    site.cli_ok(&["books", "verify"]);
+    site.cli_ok(&["audit", "verify"]);
+}
+
+#[test]
+fn a_loss_is_accepted_by_hand() {
+    let site = site(&SERVER.url("lost"));
+    let server = site.server();
+    create_invoice(server.wallet());
+    server.kill();
+    drop(site.server());
+    SERVER.query("UPDATE lost.step SET writer = 'another'");
+    let refused = site.try_server().err().unwrap();
+    assert!(refused.stderr.contains("does not know step"), "{}", refused.stderr);
+    site.cli_ok(&["store", "accept-loss", "--yes"]);
+    drop(site.server());
+}
