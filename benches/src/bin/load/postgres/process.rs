@@ -78,7 +78,7 @@ pub(super) fn rate_of_all<const N: usize>(
     for (number, process) in (0..).zip(&mut processes) {
         process.tell(&order(number));
     }
-    let done = processes.map(|process| process.hear::<Done>());
+    let done = processes.map(Process::hear::<Done>);
     done.iter().map(|done| done.count as f64 / done.elapsed.as_secs_f64()).sum()
 }
 
