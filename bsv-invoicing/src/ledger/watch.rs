@@ -19,25 +19,31 @@ impl Command for Watch {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        self.keys.iter().try_for_each(|(hash, key)| books.watch(*hash, key))
+        books.watch(self.keys.iter().copied())
     }
 }
 
 impl<R: Rows> Books<R> {
-    /// Watches the script of a key. Other processes find the hash in the list of new ones.
-    fn watch(&mut self, hash: [u8; 20], key: &KeyPath) -> Result<(), R::Error> {
-        if self.process != ProcessId::ALONE {
-            let last = self.rows.first::<NewlyWatched>(.., Descending, 1)?;
-            let number = last.first().map_or(0, |(number, _)| *number) + 1;
-            self.rows.put::<NewlyWatched>(number, &hash)?;
+    /// Watches the scripts of keys. Other processes find the hashes in the list of new ones.
+    fn watch(&mut self, keys: impl Iterator<Item = ([u8; 20], KeyPath)>) -> Result<(), R::Error> {
+        let mut last = match self.process {
+            ProcessId::ALONE => None,
+            _ => Some(last_newly_watched(&self.rows)?),
+        };
+        for (hash, key) in keys {
+            if let Some(last) = &mut last {
+                *last += 1;
+                self.rows.put::<NewlyWatched>(*last, &hash)?;
+            }
+            self.rows.put::<Watched>(hash, &key)?;
         }
-        self.rows.put::<Watched>(hash, key)
+        Ok(())
     }
 
     /// Watches the script of a change output, because everybody can see it in the chain.
     pub(crate) fn watch_change(&mut self, script: &Script, change: Change) -> Result<(), R::Error> {
         match script.public_key_hash() {
-            Some(hash) => self.watch(*hash, &change.key),
+            Some(hash) => self.watch(std::iter::once((*hash, change.key))),
             None => Ok(()),
         }
     }
@@ -57,11 +63,10 @@ impl Command for WatchBacklogged {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let Some(end) = books.rows.get::<WatchBacklog>(&self.from)? else { return Ok(()) };
-        let mut index = self.from.index;
-        for hash in &self.hashes {
-            books.watch(*hash, &KeyPath { index, ..self.from })?;
-            index += 1;
-        }
+        let keys = (self.from.index..).map(|index| KeyPath { index, ..self.from });
+        books.watch(self.hashes.iter().copied().zip(keys))?;
+        let count = u32::try_from(self.hashes.len()).unwrap_or(u32::MAX);
+        let index = self.from.index.saturating_add(count);
         books.rows.remove::<WatchBacklog>(self.from)?;
         if index < end {
             books.rows.put::<WatchBacklog>(KeyPath { index, ..self.from }, &end)?;
@@ -119,13 +124,18 @@ impl Command for ForgetNewlyWatched {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        let last = books.rows.first::<NewlyWatched>(.., Descending, 1)?;
-        let end = last.first().map_or(0, |(number, _)| *number).min(self.until.saturating_add(1));
+        let end = last_newly_watched(&books.rows)?.min(self.until.saturating_add(1));
         for (number, _) in books.rows.range::<NewlyWatched>(..end)? {
             books.rows.remove::<NewlyWatched>(number)?;
         }
         Ok(())
     }
+}
+
+/// The number of the last hash that was added, or 0.
+fn last_newly_watched<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
+    let last = rows.first::<NewlyWatched>(.., Descending, 1)?;
+    Ok(last.first().map_or(0, |(number, _)| *number))
 }
 
 /// Up to `.1` hashes of public keys whose scripts are watched after this one, in their order.

@@ -161,7 +161,9 @@ pub(super) async fn keep_up(
 async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
     for process in dead {
         let Some(writer) = writer.upgrade() else { return };
-        match execute(&writer, Leave { process: Some(process) }).await {
+        let leave = execute(&writer, Leave { process: Some(process) });
+        // This process must go on showing that it is alive. The command stays in the queue.
+        match timeout(TICK_PATIENCE, leave).await.unwrap_or(Ok(false)) {
             Ok(true) => tracing::warn!(
                 "another server is silent: what it did is taken over (process {})",
                 hex::encode(process.to_bytes())
