@@ -56,7 +56,6 @@ impl Place for RedbPlace {
 #[tokio::test]
 async fn redb_does_what_every_back_end_must() {
     store_conformance::run::<RedbPlace>().await;
-    store_conformance::run_long::<RedbPlace>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

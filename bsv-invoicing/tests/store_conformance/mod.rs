@@ -67,30 +67,6 @@ pub(crate) trait Place {
     fn open(&self) -> Self::Store;
 }
 
-/// Checks more of a store. A database would need many minutes for some of it.
-#[allow(dead_code, reason = "only the tests of the file use it")]
-pub(crate) async fn run_long<P: Place>() {
-    check::<P>("deliveries in a state are found", webhooks::found).await;
-    check::<P>("enabling an enabled webhook changes nothing", webhooks::enabled_again).await;
-    check::<P>("coins are not consolidated for nothing", withdrawals::not_consolidated).await;
-    check::<P>("receipts that pay no invoice are listed", unassigned::found).await;
-    check::<P>("receipts of a deleted invoice are listed", unassigned::of_a_deleted_invoice).await;
-    check::<P>("skipped numbers of keys are watched", unassigned::of_a_skipped_number).await;
-    check::<P>("movements are read in parts", unassigned::movements_in_parts).await;
-    check::<P>("an audit lists the fee of a payment", totals::of_a_payment).await;
-    check::<P>("the confirmations of an invoice are known", answers::settlements).await;
-    check::<P>("a marked invoice stays paid", answers::marked).await;
-    check::<P>("an expired invoice does not expire again", answers::late_part).await;
-    check::<P>("rules and the place of a rescan are stored", answers::rules).await;
-    check::<P>("invoices are found by reference and transaction", answers::invoices_found).await;
-    check::<P>("what waits for a block is added up", answers::waiting).await;
-    check::<P>("open payments are counted", answers::open_payments).await;
-    check::<P>("an estimate is the fee of the payment", answers::estimates).await;
-    check::<P>("the scripts of change are watched", answers::change_is_watched).await;
-    check::<P>("what is lacking of a transaction is known", answers::known).await;
-    check::<P>("what is recovered is checked first", answers::recovered).await;
-}
-
 /// Runs all scenarios of one caller, each in a fresh place.
 pub(crate) async fn run<P: Place>() {
     check::<P>("nothing is known of a new store", changes::nothing).await;
@@ -221,6 +197,25 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("keys begin anew in a new account", accounts::keys).await;
     check::<P>("an earlier copy catches up", accounts::catch_up).await;
     check::<P>("the last followed block is stored", accounts::followed_tip).await;
+    check::<P>("deliveries in a state are found", webhooks::found).await;
+    check::<P>("enabling an enabled webhook changes nothing", webhooks::enabled_again).await;
+    check::<P>("coins are not consolidated for nothing", withdrawals::not_consolidated).await;
+    check::<P>("receipts that pay no invoice are listed", unassigned::found).await;
+    check::<P>("receipts of a deleted invoice are listed", unassigned::of_a_deleted_invoice).await;
+    check::<P>("skipped numbers of keys are watched", unassigned::of_a_skipped_number).await;
+    check::<P>("movements are read in parts", unassigned::movements_in_parts).await;
+    check::<P>("an audit lists the fee of a payment", totals::of_a_payment).await;
+    check::<P>("the confirmations of an invoice are known", answers::settlements).await;
+    check::<P>("a marked invoice stays paid", answers::marked).await;
+    check::<P>("an expired invoice does not expire again", answers::late_part).await;
+    check::<P>("rules and the place of a rescan are stored", answers::rules).await;
+    check::<P>("invoices are found by reference and transaction", answers::invoices_found).await;
+    check::<P>("what waits for a block is added up", answers::waiting).await;
+    check::<P>("open payments are counted", answers::open_payments).await;
+    check::<P>("an estimate is the fee of the payment", answers::estimates).await;
+    check::<P>("the scripts of change are watched", answers::change_is_watched).await;
+    check::<P>("what is lacking of a transaction is known", answers::known).await;
+    check::<P>("what is recovered is checked first", answers::recovered).await;
 }
 
 /// Runs a scenario. Then compares the contents of the store with those after it was opened again.
