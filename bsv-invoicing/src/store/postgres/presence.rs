@@ -52,8 +52,10 @@ pub(super) async fn beat(
     beats: &mut Beats,
 ) -> Result<Vec<ProcessId>, Failure> {
     connection.prepare(&[BEAT, READ_BEATS]).await?;
+    // It may begin to be there while it looks.
+    let was_there = shared.has_joined();
     let is_there = !connection.run(BEAT, vec![Box::new(&shared.id[..])]).await?.is_empty();
-    shared.note_presence(is_there)?;
+    shared.note_presence(was_there, is_there)?;
     let mut others = Vec::new();
     for row in connection.run(READ_BEATS, vec![Box::new(&shared.id[..])]).await? {
         let id: &[u8] = row.try_get(0)?;

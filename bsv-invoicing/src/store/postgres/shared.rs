@@ -127,7 +127,8 @@ impl Shared {
     /// Takes note of what that row says.
     pub(super) fn read_presence(&self, known: &Known) -> Result<(), Failure> {
         let row = known.row(Processes::TABLE_ID, &Processes::key_cells(&self.process()));
-        self.note_presence(row.flatten().is_some())
+        // Under the lock of the door it does not begin to be there meanwhile.
+        self.note_presence(self.has_joined(), row.flatten().is_some())
     }
 
     /// Takes note of changes that are committed: they may say that this process has the wallet open.
@@ -138,10 +139,10 @@ impl Shared {
         self.has_joined.fetch_or(joined, Ordering::Relaxed);
     }
 
-    /// Takes note of whether this process is among those that have the wallet open. Fails if it was and is no more:
-    /// others took it for dead.
-    pub(super) fn note_presence(&self, is_there: bool) -> Result<(), Failure> {
-        let was_there = self.has_joined.fetch_or(is_there, Ordering::Relaxed);
+    /// Takes note of whether this process is among those that have the wallet open. Fails if it is not, and was before
+    /// it looked: others took it for dead.
+    pub(super) fn note_presence(&self, was_there: bool, is_there: bool) -> Result<(), Failure> {
+        self.has_joined.fetch_or(is_there, Ordering::Relaxed);
         if was_there && !is_there {
             self.is_overtaken.send_replace(true);
             return Err(Unfit::Overtaken.into());

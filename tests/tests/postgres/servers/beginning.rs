@@ -3,7 +3,6 @@
 use std::fs;
 use std::thread;
 
-use bsv_tests::till::wait_until;
 use bsv_tests::{Node, Server, Site, Till};
 use serde_json::json;
 
@@ -43,7 +42,7 @@ fn two_servers_with_one_seed_make_one_wallet_and_both_serve_it() {
         assert_eq!(tills.each_ref().map(Till::stop), [0, 0]);
         assert_eq!(rows("process"), "0");
         start_at_once(&tills);
-        wait_until("both have the wallet open", || rows("process") == "2");
+        assert_eq!(rows("process"), "2");
     }
 }
 
