@@ -1,7 +1,5 @@
 //! Miner identities in blocks that a real node accepts and reads.
 
-#![allow(clippy::unwrap_used)]
-
 use bsv_minerid::{Document, IdentityScript};
 use bsv_tests::{Node, Server, Site, Template};
 use bsv_tx::TxOut;

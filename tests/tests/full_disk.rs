@@ -1,7 +1,5 @@
 //! A disk that is full or fails while identities are changed.
 
-#![allow(clippy::unwrap_used)]
-
 use bsv_tests::faults::{ENOSPC, Fault, Faults, limit_file_size};
 use bsv_tests::identities::{self, Histories};
 use bsv_tests::{Server, Site, vectors};

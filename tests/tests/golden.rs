@@ -1,7 +1,5 @@
 //! The recorded answers of the older generator, through the command line and over HTTP.
 
-#![allow(clippy::unwrap_used)]
-
 use bsv_tests::{Server, Site, vectors};
 use bsv_tx::{PublicKey, Signature};
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! Programs that are killed at random moments while they change identities.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::sync::Mutex;

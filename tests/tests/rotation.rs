@@ -1,7 +1,5 @@
 //! Keys that rotate while documents are made.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 

@@ -1,7 +1,5 @@
 //! Making, recording, watching and spending validity check transactions (VCTx) on a real node.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,5 @@
 //! A disk that is full, or fails when it is written to, while the wallet is in use.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

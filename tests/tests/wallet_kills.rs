@@ -1,8 +1,6 @@
 //! A server that is killed while many clients create and delete invoices and create users, and
 //! while invoices expire.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 use bsv_tests::{Server, Site, http};
 use serde_json::Value;
 
-use crate::Guarded;
+use crate::access::Guarded;
 
 const CHROME: &str = "Connection: keep-alive\r\n\
     sec-ch-ua: \"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\"\r\n\

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bsv_tests::repetitions;
 use serde_json::json;
 
-use crate::Guarded;
+use crate::access::Guarded;
 
 /// Opens this many connections. Every other one stays silent, and the rest begin a request.
 fn crowd(address: &str, count: usize) -> Vec<TcpStream> {

@@ -10,7 +10,7 @@ use bsv_tests::tls::{self, setting};
 use bsv_tests::{Server, Site, repetitions};
 use serde_json::{Value, json};
 
-use crate::stalled::connect;
+use crate::access::stalled::connect;
 
 /// A server whose payments listener speaks TLS and has these settings, and its data directory.
 fn start(mut payments: Value) -> (Server, Site) {

@@ -4,7 +4,7 @@
 use bsv_tests::Site;
 use serde_json::json;
 
-use crate::Guarded;
+use crate::access::Guarded;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const GOOD: [&str; 2] = [

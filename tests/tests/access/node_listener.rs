@@ -1,7 +1,7 @@
 use bsv_tests::{Client, http};
 use serde_json::{Value, json};
 
-use crate::Guarded;
+use crate::access::Guarded;
 
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 

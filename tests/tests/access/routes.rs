@@ -8,8 +8,8 @@ use bsv_invoicing::Timestamp;
 use bsv_server::Surface;
 use bsv_tests::{Client, Reply, Site};
 
-use crate::Guarded;
-use crate::guarded::create;
+use crate::access::Guarded;
+use crate::access::guarded::create;
 
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 const COINBASE2: &str = r#"{"blockHeight":1000,"alias":"first","coinbase2":"ffffffff0100f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac00000000"}"#;

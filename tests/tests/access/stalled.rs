@@ -10,7 +10,7 @@ use bsv_tests::{Client, Server, Site};
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
-use crate::Guarded;
+use crate::access::Guarded;
 
 /// A path of the payments listener that takes a body.
 const PATH: &str = "/api/v1/payment/AAAAAAAAAAAAAAAA";

@@ -3,7 +3,7 @@ use std::fs;
 use bsv_tests::Site;
 use serde_json::{Value, json};
 
-use crate::guarded::create;
+use crate::access::guarded::create;
 
 /// Starts a server and the command line on a token file with this content. Both report the fault
 /// and leave the file unchanged.

@@ -6,8 +6,8 @@ use bsv_tests::killer::Killer;
 use bsv_tests::{Site, free_port};
 use serde_json::{Value, json};
 
-use crate::Guarded;
-use crate::guarded::create;
+use crate::access::Guarded;
+use crate::access::guarded::create;
 
 #[test]
 fn a_running_server_follows_changes_of_tokens_at_once() {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{EVENTS, Shop, log};
+use crate::events::{EVENTS, Shop, log};
 
 #[test]
 fn the_command_line_lists_events_and_follows_new_ones() {

@@ -7,7 +7,7 @@ use bsv_tests::build::workspace;
 use bsv_tests::fetch::{chromium, node_js, python_with};
 use serde_json::json;
 
-use crate::{EVENTS, Shop, log};
+use crate::events::{EVENTS, Shop, log};
 
 /// The types of the events that the shop makes in these tests.
 const TYPES: [&str; 3] = ["invoice.created", "invoice.deleted", "user.created"];

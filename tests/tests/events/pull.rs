@@ -7,7 +7,7 @@ use std::thread;
 use bsv_tests::{Client, Dice, Reply, Site};
 use serde_json::{Value, json};
 
-use crate::{EVENTS, Shop, check_problem, log, page, read};
+use crate::events::{EVENTS, Shop, check_problem, log, page, read};
 
 /// The path of the next page in `Link`.
 fn next_of(reply: &Reply) -> String {

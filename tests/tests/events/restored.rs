@@ -3,7 +3,7 @@
 use bsv_tests::Site;
 use serde_json::json;
 
-use crate::{EVENTS, Shop, check_problem, log, page};
+use crate::events::{EVENTS, Shop, check_problem, log, page};
 
 #[test]
 fn clients_learn_that_a_backup_was_restored() {

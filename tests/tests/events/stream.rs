@@ -8,7 +8,7 @@ use bsv_tests::stream::{STREAM, Stream};
 use bsv_tests::{Client, Metrics, Site};
 use serde_json::{Value, json};
 
-use crate::{EVENTS, Shop, check_problem, create_invoice, log, page};
+use crate::events::{EVENTS, Shop, check_problem, create_invoice, log, page};
 
 fn name(client: &Client) -> String {
     page(client, EVENTS)["log"].as_str().unwrap().to_owned()

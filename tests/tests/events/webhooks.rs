@@ -20,7 +20,7 @@ use bsv_tests::payee::Request;
 use bsv_tests::{Client, Receiver, Reply, Site};
 use serde_json::{Value, json};
 
-use crate::{Shop, log, read};
+use crate::events::{Shop, log, read};
 
 const WEBHOOKS: &str = "/api/v1/webhooks";
 
@@ -142,7 +142,7 @@ fn a_webhook_that_begins_earlier_gets_earlier_events() {
     assert_eq!(receiver.numbers(), Vec::from_iter(6..=count));
     assert_eq!(shown(shop.client(), &path(&id))["inOrder"], true);
     let ahead = json!({ "url": receiver.url(), "after": count + 1 });
-    crate::check_problem(&post(shop.client(), WEBHOOKS, &ahead), 409, "cursor-ahead");
+    crate::events::check_problem(&post(shop.client(), WEBHOOKS, &ahead), 409, "cursor-ahead");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bsv_tests::clock::{Clock, DAY};
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 
-use crate::scene::{begun_site, sealed_site};
+use crate::keeping::scene::{begun_site, sealed_site};
 
 const AUDIT: TableDefinition<'_, u64, (u64, &str, &str, [u8; 32])> = TableDefinition::new("audit");
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use bsv_tests::{Done, Node, Server, Site};
 use serde_json::json;
 
-use crate::scene::{balance, create_invoice, fill, member, sealed_site, wait_for_proofs};
+use crate::keeping::scene::{balance, create_invoice, fill, member, sealed_site, wait_for_proofs};
 
 const BACKUP_PASSPHRASE: &str = "of the backup alone";
 
@@ -49,7 +49,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     source.cli_ok(&["user", "create", "--name", "Ada"]);
     source.cli_ok(&["token", "create", "--scope", "wallet:read", "--label", "till"]);
     let invoice = create_invoice(server.wallet(), 42_000);
-    let url = crate::scene::payment_url(&server, &invoice);
+    let url = crate::keeping::scene::payment_url(&server, &invoice);
     source.cli_ok(&["faucet", &url]);
     fill(&source, &server, 10_000);
     node.mine(1);
@@ -159,7 +159,7 @@ fn an_incomplete_or_changed_backup_is_not_restored() {
     check(&target, &target.cli(&["restore", "--yes", text(&file)]), "keystore.json");
     let mut livenet = Site::with(json!({ "network": "livenet" }));
     livenet.set_env("BSV_BACKUP_PASSPHRASE", BACKUP_PASSPHRASE);
-    livenet.set_env("BSV_KEYSTORE_PASSPHRASE", crate::scene::PASSPHRASE);
+    livenet.set_env("BSV_KEYSTORE_PASSPHRASE", crate::keeping::scene::PASSPHRASE);
     check(
         &livenet,
         &livenet.cli(&["restore", "--yes", text(&file)]),

@@ -6,7 +6,7 @@ use bsv_tests::{Node, Site};
 use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 use serde_json::{Value, json};
 
-use crate::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
+use crate::keeping::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
 
 /// Changes the wallet's file without the wallet.
 fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {

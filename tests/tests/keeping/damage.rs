@@ -7,7 +7,7 @@ use bsv_tests::faults::{Fault, Faults};
 use bsv_tests::{Client, Done, Reply, Server, Site, repetitions};
 use serde_json::{Value, json};
 
-use crate::scene::{begun_site, member, sealed_site};
+use crate::keeping::scene::{begun_site, member, sealed_site};
 
 /// One of four ways to damage a file, at a random place.
 fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {

@@ -7,7 +7,7 @@ use bsv_tests::purse::{Bill, Purse};
 use bsv_tests::{Node, Server, is_full_run};
 use serde_json::json;
 
-use crate::scene::{balance, create_invoice, payment_url, sealed_site};
+use crate::keeping::scene::{balance, create_invoice, payment_url, sealed_site};
 
 /// The steps to try: all of them in a full run, otherwise each `every`th one.
 fn steps(every: usize) -> impl Iterator<Item = u64> {

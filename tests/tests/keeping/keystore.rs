@@ -9,7 +9,7 @@ use bsv_tests::killer::Killer;
 use bsv_tests::{Site, is_full_run};
 use serde_json::json;
 
-use crate::scene::{PASSPHRASE, begun_site, sealed_site};
+use crate::keeping::scene::{PASSPHRASE, begun_site, sealed_site};
 
 const NEW: &str = "another one";
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use bsv_tests::Site;
 use bsv_tests::terminal::Terminal;
 
-use crate::scene::sealed_site;
+use crate::keeping::scene::sealed_site;
 
 const TYPED: &str = "a passphrase that is typed";
 const CTRL_C: &str = "\x03";

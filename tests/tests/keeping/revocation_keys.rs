@@ -5,7 +5,7 @@ use std::fs;
 use bsv_tests::Site;
 use serde_json::{Value, json};
 
-use crate::scene::{begun_site, sealed_site};
+use crate::keeping::scene::{begun_site, sealed_site};
 
 /// Gives a site an identity `here` whose revocation key lies in the keystore, and an identity
 /// `away` whose revocation key lies in another directory. Answers that directory.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bsv_tests::{Client, Node, Server, Site, free_port, is_full_run, repetitions};
 use serde_json::json;
 
-use crate::scene::{PASSPHRASE, create_invoice, fill, member, payment_url, sealed_site};
+use crate::keeping::scene::{PASSPHRASE, create_invoice, fill, member, payment_url, sealed_site};
 
 /// Everything that stays the same while servers are killed.
 struct Soak {

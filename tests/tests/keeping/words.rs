@@ -8,7 +8,7 @@ use bsv_tests::{Bill, Done, Node, Purse, Server, Site, free_port};
 use bsv_tx::TxOut;
 use serde_json::json;
 
-use crate::scene::{
+use crate::keeping::scene::{
     balance, begun_site, create_invoice, fill, pay, payment_url, sealed_site, wait_for_proofs,
 };
 

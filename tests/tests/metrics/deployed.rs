@@ -10,7 +10,7 @@ use bsv_tests::fetch::promtool;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::documented::{named_in, told};
+use crate::metrics::documented::{named_in, told};
 
 fn file(name: &str) -> PathBuf {
     workspace().join("deploy/monitoring").join(name)

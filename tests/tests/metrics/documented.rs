@@ -31,7 +31,7 @@ pub(crate) fn told() -> BTreeSet<String> {
     let server = site.server();
     let mut told = BTreeSet::new();
     for listener in [server.wallet(), server.minerid()] {
-        crate::wait_for(listener, "bsv_node_reachable", 1.0);
+        crate::metrics::wait_for(listener, "bsv_node_reachable", 1.0);
         told.extend(Metrics::of(listener).types().map(|(name, _)| name.to_owned()));
     }
     told

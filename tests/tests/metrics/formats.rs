@@ -72,7 +72,7 @@ fn used_site(node: &Node) -> (Site, bsv_tests::Server) {
     assert_eq!(bill.post(&purse.transaction_for(&bill)).status, 201);
     server.text("/opreturn/pool/1000");
     for listener in [server.wallet(), server.minerid()] {
-        crate::wait_for(listener, "bsv_node_reachable", 1.0);
+        crate::metrics::wait_for(listener, "bsv_node_reachable", 1.0);
         // This request lets both formats count the path.
         ask(listener, TEXT);
     }

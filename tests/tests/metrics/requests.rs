@@ -145,5 +145,5 @@ fn connections_count_for_as_long_as_they_are_open() {
         .collect();
     assert_eq!(Metrics::of(server.wallet()).value(sample), 5.0);
     drop(open);
-    crate::wait_for(server.wallet(), sample, 0.0);
+    crate::metrics::wait_for(server.wallet(), sample, 0.0);
 }

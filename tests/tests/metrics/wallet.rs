@@ -39,7 +39,7 @@ fn what_happens_to_invoices_and_payments_is_counted() {
     assert_eq!(wallet.request("DELETE", &format!("/api/v1/invoices/{deleted}"), b"").status, 204);
     let soon = bsv_invoicing::Timestamp::of_system().after(std::time::Duration::from_secs(2));
     create(&server, &json!({"satoshis": 5, "expiresAt": soon.to_string()}));
-    crate::wait_for(wallet, &invoices("expired"), 1.0);
+    crate::metrics::wait_for(wallet, &invoices("expired"), 1.0);
     let metrics = Metrics::of(wallet);
     assert_eq!(metrics.value(&invoices("created")), 3.0);
     assert_eq!(metrics.value(&invoices("deleted")), 1.0);
@@ -61,7 +61,7 @@ fn what_happens_to_invoices_and_payments_is_counted() {
     assert_eq!(metrics.value(&invoices("paid")), 1.0);
     assert_eq!(metrics.value("bsv_balance_satoshis"), 5_000.0);
     node.mine(1);
-    crate::wait_for(wallet, &payments("mined"), 1.0);
+    crate::metrics::wait_for(wallet, &payments("mined"), 1.0);
 
     let other = create(&server, &json!({"satoshis": 5_000}));
     let bill = self::bill(&server, &other);
@@ -80,16 +80,16 @@ fn metrics_report_the_node_as_it_was_last_found() {
     let server = site.server();
     let listeners = [server.wallet(), server.minerid()];
     for listener in listeners {
-        crate::wait_for(listener, "bsv_node_reachable", 1.0);
-        crate::wait_for(listener, "bsv_node_tip_height", 3.0);
+        crate::metrics::wait_for(listener, "bsv_node_reachable", 1.0);
+        crate::metrics::wait_for(listener, "bsv_node_tip_height", 3.0);
         let age = Metrics::of(listener).value("bsv_node_tip_age_seconds");
         assert!((0.0..600.0).contains(&age), "{age}");
     }
     node.mine(2);
-    crate::wait_for(server.wallet(), "bsv_node_tip_height", 5.0);
+    crate::metrics::wait_for(server.wallet(), "bsv_node_tip_height", 5.0);
     node.stop();
     for listener in listeners {
-        crate::wait_for(listener, "bsv_node_reachable", 0.0);
+        crate::metrics::wait_for(listener, "bsv_node_reachable", 0.0);
         assert_eq!(Metrics::of(listener).value("bsv_node_tip_height"), 5.0);
     }
 }

@@ -7,7 +7,7 @@ use bsv_tests::known_miners::of_node;
 use bsv_tests::{Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, node};
+use crate::minerid_1_0::scene::{assert_all_taken, await_acknowledgement, identity, node};
 
 /// Mines a block with the server's document. The node must then know it as the last block of the
 /// alias's key.

@@ -3,7 +3,7 @@
 use bsv_tests::{Gate, Refusal, Site, miner_info};
 use serde_json::json;
 
-use crate::scene::{identity, miner_id, node};
+use crate::minerid_1_0::scene::{identity, miner_id, node};
 
 fn delete(site: &Site, alias: &str, flags: &[&str]) -> bsv_tests::Done {
     site.cli(&[&["miner", "delete", "--yes", "--name", alias], flags].concat())

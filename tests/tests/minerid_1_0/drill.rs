@@ -11,7 +11,7 @@ use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::BlockHash;
 use serde_json::json;
 
-use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{await_acknowledgement, identity, miner_id, node, state};
 
 /// The alias of generation 1.0, and that of generation 0.2.
 const ALIASES: [&str; 2] = ["pool", "old"];

@@ -7,7 +7,9 @@ use bsv_tests::known_miners::of_node;
 use bsv_tests::{Metrics, Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{
+    assert_all_taken, await_acknowledgement, identity, miner_id, node, state,
+};
 
 /// A service with an identity of each generation. Nobody has a document of either.
 fn scene() -> (Node, Site, Server) {

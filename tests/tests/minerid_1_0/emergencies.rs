@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use bsv_tests::{Node, Server, Site, miner_info};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{
+    assert_all_taken, await_acknowledgement, identity, miner_id, node, state,
+};
 
 /// An identity with two keys, both of which blocks have shown.
 fn scene() -> (Node, Site, Server, [String; 2]) {

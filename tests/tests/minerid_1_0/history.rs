@@ -7,7 +7,9 @@ use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::{BlockHash, Txid};
 use serde_json::{Value, json};
 
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{
+    assert_all_taken, await_acknowledgement, identity, miner_id, node, state,
+};
 
 /// The keys of the only miner that the node knows, the current key first.
 fn states(node: &Node) -> Vec<(String, String)> {

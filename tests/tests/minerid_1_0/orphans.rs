@@ -7,7 +7,7 @@ use bsv_tests::rival::{Rival, height, tip};
 use bsv_tests::{Node, Server, Site, Template, miner_info};
 use serde_json::{Value, json};
 
-use crate::scene::{await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{await_acknowledgement, identity, miner_id, node, state};
 
 /// Mines a block with the server's document, and gives it to another node.
 fn mine_for_both(node: &Node, server: &Server, other: &Node) {

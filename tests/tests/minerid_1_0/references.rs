@@ -9,7 +9,7 @@ use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::{Script, Txid};
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, await_acknowledgement, miner_id, node};
+use crate::minerid_1_0::scene::{assert_all_taken, await_acknowledgement, miner_id, node};
 
 fn scene() -> (Node, Site, Server) {
     let node = node();

@@ -7,7 +7,9 @@ use bsv_tests::{Gate, Hold, Node, Site, miner_info};
 use bsv_tx::Script;
 use serde_json::json;
 
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, miner_id, node, state};
+use crate::minerid_1_0::scene::{
+    assert_all_taken, await_acknowledgement, identity, miner_id, node, state,
+};
 
 #[test]
 fn a_complete_revocation_is_announced_until_a_block_shows_it_and_then_closes_the_alias() {

@@ -8,8 +8,8 @@ use bsv_tests::killer::Killer;
 use bsv_tests::{Gate, Hold, Node, Site, Template, is_full_run, miner_info};
 use serde_json::{Value, json};
 
-use crate::kills::{check_document, outline, silent};
-use crate::scene::{assert_all_taken, await_acknowledgement, identity, node};
+use crate::minerid_1_0::kills::{check_document, outline, silent};
+use crate::minerid_1_0::scene::{assert_all_taken, await_acknowledgement, identity, node};
 
 /// How often reduced runs kill each command at most.
 const KILLS: u64 = 3;

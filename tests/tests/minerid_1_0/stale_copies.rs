@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bsv_tests::{Metrics, Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
-use crate::scene::{await_acknowledgement, identity, node};
+use crate::minerid_1_0::scene::{await_acknowledgement, identity, node};
 
 /// A service that ran `command` after its data directory was copied. Answers the copy, too.
 fn scene(command: &[&str]) -> (Node, Site, Site) {

@@ -6,8 +6,8 @@ use bsv_tests::rival::Rival;
 use bsv_tests::{Done, Node, Server, Site, miner_info, repetitions};
 use serde_json::{Value, json};
 
-use crate::kills::silent;
-use crate::scene::{assert_all_taken, identity, node};
+use crate::minerid_1_0::kills::silent;
+use crate::minerid_1_0::scene::{assert_all_taken, identity, node};
 
 /// The output of a VCTx, and the address that it pays.
 struct Left {

@@ -12,7 +12,7 @@ use bsv_tests::{Dice, Done, Node, Server, Site, Template, miner_info, repetition
 use bsv_tx::{BlockHash, Script};
 use serde_json::{Value, json};
 
-use crate::scene::{identity, miner_id};
+use crate::minerid_1_0::scene::{identity, miner_id};
 
 /// The first seed. Each walk has the next seed, so that a full run begins with the walks of a
 /// reduced one.

@@ -6,8 +6,8 @@ use bsv_network::{Mempool, MempoolEntry, NodeError, NodeRpc, Submitted};
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
 use serde_json::json;
 
-use crate::away::client_of;
-use crate::setup::code_of;
+use crate::node::away::client_of;
+use crate::node::setup::code_of;
 
 /// A client of a stand-in for a node that answers `result` to everything.
 fn client_told(result: String) -> NodeRpc {

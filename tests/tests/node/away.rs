@@ -11,7 +11,7 @@ use bsv_network::{NodeError, NodeRpc, NodeSettings};
 use bsv_tests::Node;
 use bsv_tx::Transaction;
 
-use crate::setup::{Payee, code_of, place_of};
+use crate::node::setup::{Payee, code_of, place_of};
 
 #[tokio::test]
 async fn a_nodes_policy_is_that_of_its_settings() {

@@ -7,7 +7,7 @@ use bsv_tx::{
 };
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, node_with_coin, place_of, rich_node};
+use crate::node::setup::{BSV, Payee, node_with_coin, place_of, rich_node};
 
 #[tokio::test]
 async fn the_tip_follows_mining() {

@@ -12,7 +12,7 @@ use bsv_network::{NodeError, NodeRpc, NodeSettings, Submitted};
 use bsv_tests::{Gate, Node, Refusal};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, rich_node};
+use crate::node::setup::{BSV, Payee, rich_node};
 
 #[test]
 fn a_node_waits_for_a_port_that_is_in_use() {

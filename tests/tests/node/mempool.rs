@@ -9,7 +9,7 @@ use bsv_tests::Node;
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
+use crate::node::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
 
 fn shown(fee: u64, transaction: &Transaction, parents: &[Txid]) -> MempoolEntry {
     MempoolEntry { fee, size: transaction.to_bytes().len() as u64, parents: parents.to_vec() }

@@ -4,7 +4,7 @@ use bsv_network::{Broadcast, NodeError, TransactionPlace};
 use bsv_tx::{Address, Network, Script, TxOut};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, code_of, rich_node};
+use crate::node::setup::{BSV, Payee, code_of, rich_node};
 
 #[tokio::test]
 async fn the_wallet_makes_the_requested_transaction_and_reserves_its_coins() {

@@ -4,8 +4,8 @@ use bsv_network::{Broadcast, Mempool, NodeRpc, NodeSettings, OutputState};
 use bsv_tests::Gate;
 use bsv_tx::{OutPoint, TxOut, Txid};
 
-use crate::away::client_of;
-use crate::setup::{BSV, Payee, rich_node};
+use crate::node::away::client_of;
+use crate::node::setup::{BSV, Payee, rich_node};
 
 #[tokio::test]
 async fn an_output_is_unspent_until_it_is_spent() {

@@ -5,7 +5,7 @@ use bsv_tests::{Gate, Node};
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
 
-use crate::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
+use crate::node::setup::{BSV, Payee, code_of, node_with_coin, rich_node};
 
 #[tokio::test]
 async fn a_transaction_is_known_in_the_mempool_and_in_a_block() {

@@ -9,7 +9,7 @@ use bsv_tests::{Browser, Done};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::shop::{Merchant, shop};
+use crate::page::shop::{Merchant, shop};
 
 /// The texts of the QR codes in a picture or a document. Two different libraries read them, and
 /// must agree.

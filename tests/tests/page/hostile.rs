@@ -3,7 +3,7 @@
 use bsv_tests::{Browser, Site, repetitions};
 use serde_json::json;
 
-use crate::shop::{Merchant, shop};
+use crate::page::shop::{Merchant, shop};
 
 const TEXTS: [&str; 34] = [
     "<script>window.stung = 1</script>",

@@ -10,7 +10,7 @@ use bsv_tests::{Browser, is_full_run, repetitions};
 use bsv_tx::{Address, Network, TxOut};
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
+use crate::page::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
 
 /// Records in `window.paidAt` when the page shows that its invoice is paid, in milliseconds since
 /// 1970.

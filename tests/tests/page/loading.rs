@@ -3,7 +3,7 @@
 use bsv_tests::Browser;
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, NAME, attribute, shop, shop_with};
+use crate::page::shop::{Merchant, NAME, attribute, shop, shop_with};
 
 /// The most bytes that a page may load in all.
 const MAX_SIZE: usize = 30_000;
@@ -148,7 +148,7 @@ fn pages_can_be_switched_off() {
 fn answers_about_an_invoice_link_to_its_page() {
     let shop = shop();
     let created = shop.server.wallet().post("/api/v1/invoices", r#"{"satoshis":1}"#);
-    let id = crate::shop::json_of(&created)["id"].as_str().unwrap().to_owned();
+    let id = crate::page::shop::json_of(&created)["id"].as_str().unwrap().to_owned();
     let read = shop.server.wallet().get(&format!("/api/v1/invoices/{id}"));
     for reply in [created, read] {
         let links = reply.headers.iter().filter(|(name, _)| name == "link");

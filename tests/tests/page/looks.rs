@@ -9,7 +9,7 @@ use bsv_tests::fetch::npm_packages;
 use bsv_tests::{Browser, repetitions};
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, pay, shop, shop_on_node, wait_until};
+use crate::page::shop::{Merchant, pay, shop, shop_on_node, wait_until};
 
 /// The ways in which payers look at a page.
 fn looks() -> Vec<(&'static str, Value)> {

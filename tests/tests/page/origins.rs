@@ -4,7 +4,7 @@ use bsv_tests::Browser;
 use bsv_tests::browser::Page;
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, shop, shop_on_node};
+use crate::page::shop::{Merchant, shop, shop_on_node};
 
 /// Sends a request from a page. Gives status and body, or that the browser withholds them.
 const ASK: &str = "async ([url, options]) => {

@@ -3,7 +3,7 @@ use bsv_tests::{Node, Purse, Site, free_port};
 use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
-pub(crate) use crate::merchant::{Merchant, json_of, wait_until};
+pub(crate) use crate::payments::merchant::{Merchant, json_of, wait_until};
 
 /// The name of the shop.
 pub(crate) const NAME: &str = "Café Sonnenschein";

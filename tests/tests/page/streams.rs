@@ -7,7 +7,7 @@ use std::thread;
 use bsv_tests::Metrics;
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
+use crate::page::shop::{Merchant, json_of, pay, shop, shop_on_node, shop_with, wait_until};
 
 #[test]
 fn an_unchanged_state_is_not_sent_again() {
@@ -150,7 +150,7 @@ fn an_address_that_was_shown_is_watched() {
     assert_eq!(shop.server.payments().get(&format!("/pay/{of_code}/qr.svg")).status, 200);
     // The page holds the same address as the code.
     let html = shop.server.payments().get(&format!("/pay/{of_code}?lang=de")).body;
-    let address = crate::shop::attribute(&html, "data-copy").to_owned();
+    let address = crate::page::shop::attribute(&html, "data-copy").to_owned();
     pay(&node, &purse, &address, 1_000);
     wait_until("what pays the code's address is seen", || shop.state(&of_code) == "paid");
 }

@@ -6,7 +6,7 @@ use bsv_tests::{Brc100Wallet, Browser, Purse};
 use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
-use crate::shop::{Merchant, pay, shop, shop_on_node, shop_with};
+use crate::page::shop::{Merchant, pay, shop, shop_on_node, shop_with};
 
 /// A wallet in the page that records the requests it gets, and pays nothing.
 const REFUSING_WALLET: &str = "

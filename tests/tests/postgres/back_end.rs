@@ -2,8 +2,8 @@
 
 use bsv_invoicing::PostgresWalletStore;
 
-use crate::store_conformance::{self, Place};
-use crate::{SERVER, invoices_of_each, open, random_sequences};
+use crate::postgres::store_conformance::{self, Place};
+use crate::postgres::{SERVER, invoices_of_each, open, random_sequences};
 
 /// A schema of a database.
 struct SchemaPlace(String);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use bsv_tests::{Done, Site};
 use serde_json::Value;
 
-use crate::SERVER;
-use crate::server::{create_invoice, file_site, site};
+use crate::postgres::SERVER;
+use crate::postgres::server::{create_invoice, file_site, site};
 
 /// A site that knows the passphrase of backups.
 fn backing_up(mut site: Site) -> Site {

@@ -9,9 +9,9 @@ use bsv_store::{AuditCheck, AuditEntry, DatabaseOptions, DirLock};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use crate::dump::{Dump, DumpFigures};
-use crate::store_conformance::{self, Place};
-use crate::{SERVER, open, random_sequences};
+use crate::postgres::dump::{Dump, DumpFigures};
+use crate::postgres::store_conformance::{self, Place};
+use crate::postgres::{SERVER, open, random_sequences};
 
 /// A store of each engine, which get the same commands. Questions go to PostgreSQL.
 struct Both {

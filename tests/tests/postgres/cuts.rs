@@ -10,7 +10,7 @@ use bsv_invoicing::ledger::CreateUser;
 use bsv_invoicing::{Timestamp, UserDraft, WalletStore};
 use tempfile::TempDir;
 
-use crate::{SERVER, open};
+use crate::postgres::{SERVER, open};
 
 /// What begins a batch.
 const DOOR: &[u8] = b"SELECT 1 FROM door FOR UPDATE";

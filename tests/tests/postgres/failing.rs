@@ -14,7 +14,7 @@ use bsv_store::{KeyEvent, StoreError};
 use bsv_tests::Postgres;
 use tokio::task::JoinSet;
 
-use crate::{SERVER, open};
+use crate::postgres::{SERVER, open};
 
 fn user(name: String) -> CreateUser {
     let details = UserDraft { name, ..UserDraft::default() };

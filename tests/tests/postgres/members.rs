@@ -4,7 +4,7 @@ use bsv_invoicing::Task;
 use bsv_invoicing::WalletStore;
 use bsv_invoicing::ledger::{Claim, Join, JoinAlone, Leave, LetGo, queries::GetHolder};
 
-use crate::{SERVER, open};
+use crate::postgres::{SERVER, open};
 
 /// What a process does alone is free for others once the process has left, and not before.
 #[tokio::test]

@@ -9,9 +9,9 @@ use bsv_invoicing::{
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use tempfile::TempDir;
 
-use crate::dump::{Dump, DumpFigures};
-use crate::store_conformance::new_id;
-use crate::{SERVER, open};
+use crate::postgres::dump::{Dump, DumpFigures};
+use crate::postgres::store_conformance::new_id;
+use crate::postgres::{SERVER, open};
 
 fn file(dir: &TempDir) -> RedbWalletStore {
     let lock = DirLock::acquire(dir.path(), "test").unwrap();

@@ -7,8 +7,8 @@ use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
 use bsv_store::{AuditCheck, AuditEntry};
 use tokio::sync::watch;
 
-use crate::store_conformance::{self, Place};
-use crate::{SERVER, invoices_of_each, open, random_sequences};
+use crate::postgres::store_conformance::{self, Place};
+use crate::postgres::{SERVER, invoices_of_each, open, random_sequences};
 
 /// Two stores, which are used in turn.
 struct Pair {

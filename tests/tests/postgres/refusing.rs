@@ -3,7 +3,7 @@
 use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
 use bsv_tests::{Postgres, tls};
 
-use crate::{SERVER, open};
+use crate::postgres::{SERVER, open};
 
 /// Why a database is refused, or refuses.
 fn refusal(url: &str) -> String {

@@ -3,7 +3,7 @@
 use bsv_invoicing::WalletStore;
 use bsv_invoicing::ledger::queries::GetLastEvent;
 
-use crate::{SERVER, open};
+use crate::postgres::{SERVER, open};
 
 #[tokio::test]
 async fn a_schema_is_made_once_and_found_again() {

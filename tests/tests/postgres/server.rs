@@ -3,7 +3,7 @@
 use bsv_tests::{Client, Postgres, Site};
 use serde_json::{Value, json};
 
-use crate::SERVER;
+use crate::postgres::SERVER;
 
 const INVOICES: &str = "/api/v1/invoices";
 

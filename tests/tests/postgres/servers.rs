@@ -18,7 +18,7 @@ use bsv_tests::{Bill, Gate, Node, Purse, Till, free_port};
 use bsv_tx::Transaction;
 use serde_json::{Value, json};
 
-use crate::SERVER;
+use crate::postgres::SERVER;
 
 /// The satoshis of each coin of the payer.
 const COIN: u64 = 100_000;

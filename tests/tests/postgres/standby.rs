@@ -11,7 +11,7 @@ use bsv_store::StoreError;
 use bsv_tests::Postgres;
 use tokio::task::{JoinSet, block_in_place};
 
-use crate::open;
+use crate::postgres::open;
 
 fn user(name: String) -> CreateUser {
     let details = UserDraft { name, ..UserDraft::default() };

@@ -3,8 +3,8 @@
 use bsv_tests::Site;
 use serde_json::{Value, json};
 
-use crate::SERVER;
-use crate::server::{file_site, second_site, set_store, site};
+use crate::postgres::SERVER;
+use crate::postgres::server::{file_site, second_site, set_store, site};
 
 fn demanding(mut site: Site) -> Site {
     site.set("auth", json!({ "requireToken": true }));

@@ -1,5 +1,5 @@
-use crate::service::{ONE_OUTPUT, body_with};
-use crate::{Service, coinbase2};
+use crate::requests::service::{ONE_OUTPUT, body_with};
+use crate::requests::{Service, coinbase2};
 
 const NO_WHOLE_NUMBER: &str = "Block height must be a whole number from 1 to 2147483647";
 const NOT_POSITIVE: &str = "Block height must be positive";

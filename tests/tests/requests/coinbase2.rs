@@ -1,5 +1,5 @@
-use crate::Service;
-use crate::service::{ONE_OUTPUT, body_with, coinbase2, holds};
+use crate::requests::Service;
+use crate::requests::service::{ONE_OUTPUT, body_with, coinbase2, holds};
 
 const INVALID: &str = "Invalid Coinbase 2";
 

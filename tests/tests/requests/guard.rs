@@ -1,7 +1,7 @@
 use bsv_tests::Site;
 use serde_json::json;
 
-use crate::Service;
+use crate::requests::Service;
 
 const HOST: &str = "Forbidden: the Host header must be an IP address, localhost, or a name in \
                     allowedHosts";

@@ -1,5 +1,5 @@
-use crate::Service;
-use crate::service::body_with;
+use crate::requests::Service;
+use crate::requests::service::body_with;
 
 #[test]
 fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::Service;
-use crate::service::{body_with, full_job_data, holds};
+use crate::requests::Service;
+use crate::requests::service::{body_with, full_job_data, holds};
 
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 

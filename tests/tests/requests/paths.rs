@@ -1,4 +1,4 @@
-use crate::Service;
+use crate::requests::Service;
 
 const HASH: &str = "70f5701644897c92b60e98dbbfe72e1cfd7a2728c6fa3a29c4b4f6e986b0ccaa";
 const NO_HASH: &str = "Hash must be 64 characters (32 byte hex string)";
@@ -47,7 +47,7 @@ fn the_words_of_a_path_are_the_same_in_any_letter_case() {
     assert_eq!(service.server.text("/opreturn/first/IsValid"), "true");
     let signed = service.server.text(&format!("/minerid/first/sign/{HASH}"));
     assert_eq!(service.server.text(&format!("/minerid/first/Sign/{HASH}")), signed);
-    let body = crate::service::body_with(&[]);
+    let body = crate::requests::service::body_with(&[]);
     let reply = service.server.post("/Coinbase2", body);
     assert_eq!(reply.status, 200, "{}", reply.body);
     service.check_get("/minerid/First", 422, "Alias \"First\" doesn't exist");

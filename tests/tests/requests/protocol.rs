@@ -3,8 +3,8 @@ use std::net::TcpStream;
 
 use bsv_tests::Reply;
 
-use crate::Service;
-use crate::service::{ONE_OUTPUT, body_with, check, coinbase2};
+use crate::requests::Service;
+use crate::requests::service::{ONE_OUTPUT, body_with, check, coinbase2};
 
 const TOO_LARGE: &str = "the request body is larger than 1048576 bytes";
 const MAX_BODY_LEN: usize = 1 << 20;

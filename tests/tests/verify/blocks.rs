@@ -9,7 +9,9 @@ use bsv_minerid::{
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tx::{BlockHash, MerkleRoot, Script, Txid};
 
-use crate::spoilt::{Node, SpoiltDocument, SpoiltMinerInfo, coinbase_documents, documents, signed};
+use crate::verify::spoilt::{
+    Node, SpoiltDocument, SpoiltMinerInfo, coinbase_documents, documents, signed,
+};
 
 pub(crate) fn failing(report: &Report) -> Vec<Check> {
     let findings = report.findings.iter().chain(report.candidates.iter().flat_map(|c| &c.findings));

@@ -6,8 +6,8 @@ use bsv_tests::{Done, Site};
 use bsv_tx::{MerkleBranch, PrivateKey, Transaction};
 use serde_json::{Value, json};
 
-use crate::node::Chain;
-use crate::spoilt::signed;
+use crate::verify::node::Chain;
+use crate::verify::spoilt::signed;
 
 fn siblings(branch: &MerkleBranch) -> String {
     let texts: Vec<_> = branch.siblings.iter().map(ToString::to_string).collect();

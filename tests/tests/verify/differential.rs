@@ -7,10 +7,10 @@ use bsv_tests::identified_block::Keys;
 use bsv_tests::{Dice, repetitions};
 use bsv_tx::{BlockHash, PrivateKey, Script, sha256};
 
-use crate::node::Chain;
-use crate::odd::{self, Json};
-use crate::right::{self, UNSIGNED};
-use crate::spoilt::with_signature;
+use crate::verify::node::Chain;
+use crate::verify::odd::{self, Json};
+use crate::verify::right::{self, UNSIGNED};
+use crate::verify::spoilt::with_signature;
 
 /// The first seed. Each block has the next seed, so that a full run begins with the blocks of a
 /// reduced one.

@@ -5,8 +5,8 @@ use bsv_tests::Site;
 use bsv_tests::identified_block::Keys;
 use bsv_tx::{BlockHash, PrivateKey};
 
-use crate::node::Chain;
-use crate::spoilt::stranger;
+use crate::verify::node::Chain;
+use crate::verify::spoilt::stranger;
 
 /// Such a chain, and the events that a scan must find.
 pub(crate) struct History {

@@ -11,8 +11,8 @@ use bsv_tx::{BlockHash, PrivateKey, Script, Transaction, TxOut, Txid};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::blocks::check_verdict;
-use crate::spoilt::{self, coinbase_documents, documents, nested, signed, with_member};
+use crate::verify::blocks::check_verdict;
+use crate::verify::spoilt::{self, coinbase_documents, documents, nested, signed, with_member};
 
 /// A node that mines, and the client through which the verifier asks it.
 pub(crate) struct Chain {

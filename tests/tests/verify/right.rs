@@ -2,7 +2,7 @@
 
 use bsv_tests::identified_block::Keys;
 
-use crate::odd::Json;
+use crate::verify::odd::Json;
 
 /// A valid document of generation 1.0.
 pub(crate) fn miner_info(keys: &Keys, height: u32) -> Json {

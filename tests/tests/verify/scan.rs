@@ -15,8 +15,8 @@ use bsv_tests::{Site, Template};
 use bsv_tx::{PrivateKey, Transaction};
 use serde_json::{Value, json};
 
-use crate::history::History;
-use crate::node::Chain;
+use crate::verify::history::History;
+use crate::verify::node::Chain;
 
 fn id(key: &PrivateKey) -> String {
     key.public_key().to_string()

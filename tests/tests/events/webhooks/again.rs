@@ -6,7 +6,7 @@ use bsv_tests::{Client, Receiver};
 use serde_json::{Value, json};
 
 use super::{answered, path, post, shop, shown, text, until, webhook};
-use crate::{check_problem, log};
+use crate::events::{check_problem, log};
 
 /// The numbers of the deliveries of a list, page by page.
 fn listed(client: &Client, first: &str) -> Vec<u64> {

@@ -11,7 +11,7 @@ use bsv_tests::{Receiver, Stream};
 use serde_json::json;
 
 use super::{Shop, patch, path, shown, until, webhook};
-use crate::check_problem;
+use crate::events::check_problem;
 
 const EVENTS: usize = 40;
 /// How many deliveries are under way at once.

@@ -12,7 +12,7 @@ use bsv_tests::{Client, Receiver, Site};
 use serde_json::{Value, json};
 
 use super::{WEBHOOKS, answered, path, post, shop, text, until, webhook};
-use crate::{Shop, check_problem};
+use crate::events::{Shop, check_problem};
 
 /// A listener that counts connections and answers each with 200.
 struct Trap {

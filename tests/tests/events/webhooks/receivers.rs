@@ -17,7 +17,7 @@ use bsv_tests::{Receiver, free_port};
 use serde_json::{Value, json};
 
 use super::{WEBHOOKS, answered, path, post, shop, text, webhook};
-use crate::log;
+use crate::events::log;
 
 /// The same program as `tests/npm/verify_webhooks.cjs`, in Python.
 const VERIFIER: &str = r#"

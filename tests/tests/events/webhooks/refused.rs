@@ -4,7 +4,7 @@ use bsv_tests::Receiver;
 use serde_json::{Value, json};
 
 use super::{WEBHOOKS, answered, path, post, shop, shown, webhook};
-use crate::check_problem;
+use crate::events::check_problem;
 
 /// The fields that a problem names.
 fn fields(problem: &Value) -> Vec<&str> {

@@ -6,7 +6,7 @@ use bsv_tests::{Receiver, Site};
 use serde_json::json;
 
 use super::{WEBHOOKS, answered, is_signed_with, path, post, shop, shown, text, until, webhook};
-use crate::check_problem;
+use crate::events::check_problem;
 
 #[test]
 fn two_secrets_sign_during_a_rotation() {
@@ -67,7 +67,7 @@ fn a_secret_is_shown_once_and_is_stored_nowhere_in_clear() {
     let (id, first) = webhook(client, &receiver, json!({}));
     let secret = post(client, &format!("{}/secret", path(&id)), &json!({}));
     let second = text(&answered(&secret, 201), "secret");
-    crate::create_invoice(client, "tea");
+    crate::events::create_invoice(client, "tea");
     receiver.until_count(1);
     until(client, &path(&id), |webhook| webhook["cursor"] == 1);
     let test = answered(&post(client, &format!("{}/test", path(&id)), &json!({})), 200);

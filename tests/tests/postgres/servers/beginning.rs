@@ -7,7 +7,7 @@ use bsv_tests::{Node, Server, Site, Till};
 use serde_json::json;
 
 use super::{PRICE, check_books};
-use crate::SERVER;
+use crate::postgres::SERVER;
 
 /// Starts both at the same moment, and waits until both listen.
 fn start_at_once(tills: &[Till; 2]) {

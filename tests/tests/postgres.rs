@@ -1,8 +1,6 @@
 //! The wallet's store in PostgreSQL.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
-
-#[path = "../../../bsv-invoicing/tests/store_conformance/mod.rs"]
+#[path = "../../bsv-invoicing/tests/store_conformance/mod.rs"]
 mod store_conformance;
 
 mod back_end;

@@ -1,7 +1,5 @@
 //! The wallet's listener for its owner: every answer, every mistake, and the effects of time.
 
-#![allow(clippy::unwrap_used)]
-
 mod bodies;
 mod clock;
 mod expiry;

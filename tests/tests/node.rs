@@ -1,7 +1,5 @@
 //! The client of `bsv-network`, and this package's own harness, against a real node.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 mod answers;
 mod away;
 mod chain;

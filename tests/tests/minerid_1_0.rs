@@ -1,7 +1,5 @@
 //! Identities of generation 1.0, as the older generator made them and as a real node sees them.
 
-#![allow(clippy::unwrap_used)]
-
 mod answers;
 mod at_once;
 mod deletion;

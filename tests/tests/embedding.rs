@@ -1,7 +1,5 @@
 //! Embedding the libraries in other programs.
 
-#![allow(clippy::unwrap_used)]
-
 mod examples;
 mod features;
 mod sendable;

@@ -1,7 +1,5 @@
 //! Money in and out, on a real network.
 
-#![allow(clippy::unwrap_used)]
-
 mod beef;
 mod bookkeeping;
 mod chain;
@@ -21,7 +19,7 @@ mod leaving_refunds;
 mod leaving_withdrawals;
 mod lossy_feed;
 mod many_receipts;
-mod merchant;
+pub(crate) mod merchant;
 mod money_attempts;
 mod money_chain;
 mod money_coins;

@@ -1,8 +1,6 @@
 //! Access: who may send which requests, how much a stranger can make the server hold, and that no
 //! secret leaks.
 
-#![allow(clippy::unwrap_used)]
-
 mod blind_signing;
 mod browsers;
 mod certificates;

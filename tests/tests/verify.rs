@@ -1,8 +1,6 @@
 //! Verifying the miner identities of other people's blocks, in memory and compared with a real
 //! node.
 
-#![allow(clippy::unwrap_used)]
-
 mod blocks;
 mod command_line;
 mod differential;

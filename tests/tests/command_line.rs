@@ -1,7 +1,5 @@
 //! The command line for people and programs.
 
-#![allow(clippy::unwrap_used)]
-
 mod consent;
 mod documentation;
 mod errors;

@@ -1,7 +1,5 @@
 //! Two wallets that pay each other while both are killed again and again.
 
-#![allow(clippy::unwrap_used)]
-
 mod books_equal_chain;
 mod business;
 mod chain_walk;

@@ -1,7 +1,5 @@
 //! The metrics that monitoring systems read from the real server.
 
-#![allow(clippy::unwrap_used)]
-
 mod deployed;
 mod documented;
 mod formats;

@@ -1,7 +1,5 @@
 //! Reading the log of events.
 
-#![allow(clippy::unwrap_used)]
-
 mod command_line;
 mod event_source;
 mod pull;

@@ -1,8 +1,6 @@
 //! What the operator of a service sees: how it starts and stops, what it logs, and the files in
 //! `deploy`.
 
-#![allow(clippy::unwrap_used)]
-
 mod log;
 mod own_files;
 mod restart;

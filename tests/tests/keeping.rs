@@ -1,7 +1,5 @@
 //! Keeping keys and money: passphrases, checks, backups, and what is restored of them.
 
-#![allow(clippy::unwrap_used)]
-
 mod audit;
 mod backup;
 mod books;

@@ -1,7 +1,5 @@
 //! Every mistake that a request can hold gets the right answer, and the server keeps running.
 
-#![allow(clippy::unwrap_used)]
-
 mod bodies;
 mod coinbase2;
 mod guard;
