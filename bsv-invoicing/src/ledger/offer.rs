@@ -85,10 +85,12 @@ impl Command for Offer {
                 books.change_state(number, TransactionState::Offered, at)?;
                 let record = TransactionRecord { state: TransactionState::Offered, ..lost };
                 let made = books.made_by(number)?;
+                books.claim(Task::Offering(number), self.claim)?;
                 (number, record, books.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?)
             }
             None => {
                 let (number, record) = self.store(books, at)?;
+                books.claim_new(Task::Offering(number), self.claim)?;
                 (number, record, invoices)
             }
         };
@@ -100,7 +102,6 @@ impl Command for Offer {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
-        books.claim(Task::Offering(number), self.claim)?;
         // Once the network shows a transaction, anybody can send it to us.
         if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
             books.rows.put::<Refunds>(number, refund_to)?;
@@ -121,13 +122,15 @@ impl Offer {
 
     fn check<R: Rows>(&self, books: &Books<R>, invoices: &BTreeSet<u64>) -> Result<(), R::Error> {
         let number = self.invoice;
+        let mut in_flight = None;
+        for paid in invoices.iter().filter(|_| !self.is_known) {
+            in_flight = in_flight.or(books.rows.get::<InFlight>(paid)?.map(|_| *paid));
+        }
         let invoice = books.rows.get::<Invoices>(&number)?;
         let invoice = invoice.filter(|invoice| invoice.deleted_at.is_none());
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
-        for paid in invoices.iter().filter(|_| !self.is_known) {
-            if books.rows.get::<InFlight>(paid)?.is_some() {
-                return Err(Refusal::InFlight(*paid).into());
-            }
+        if let Some(paid) = in_flight {
+            return Err(Refusal::InFlight(paid).into());
         }
         let now = books.next_event_at(self.now);
         match invoice.state(self.doubted_since.map_or(now, |since| since.min(now))) {

@@ -24,7 +24,7 @@ use crate::ledger::{Query, Refusal, UserRecord};
 use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
 use crate::model::payment::IncomingPayment;
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
@@ -61,7 +61,11 @@ queries! {
     GetAccounts => Vec<(u32, AccountStart)>: |rows| rows.range::<Accounts>(..);
     /// The invoice with this number, even a deleted one.
     GetInvoice(number: u64) => Option<Invoice>: |rows| {
-        rows.get::<Invoices>(&number)?.map(|invoice| with_payments(rows, invoice)).transpose()
+        // Read before it is known whether there is an invoice: a store elsewhere is asked once for all.
+        let in_flight = rows.get::<InFlight>(&number)?.is_some();
+        let refunds = lasting_refunds(rows, number)?;
+        let invoice = rows.get::<Invoices>(&number)?;
+        invoice.map(|invoice| completed(rows, invoice, in_flight, refunds)).transpose()
     };
     /// A page of invoices, with their states at a time.
     GetInvoices(query: InvoiceQuery, now: Timestamp) => InvoicePage: |rows| {
@@ -283,13 +287,24 @@ fn shown_invoices<R: ReadRows>(
 }
 
 /// The invoice, with the fields that payments and refunds set.
-fn with_payments<R: ReadRows>(rows: &R, mut invoice: Invoice) -> Result<Invoice, R::Error> {
+fn with_payments<R: ReadRows>(rows: &R, invoice: Invoice) -> Result<Invoice, R::Error> {
+    let in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
+    let refunds = lasting_refunds(rows, invoice.number)?;
+    completed(rows, invoice, in_flight, refunds)
+}
+
+fn completed<R: ReadRows>(
+    rows: &R,
+    mut invoice: Invoice,
+    in_flight: bool,
+    mut refunds: Vec<(u64, OutgoingRecord)>,
+) -> Result<Invoice, R::Error> {
     if invoice.payment_received_at.is_some() {
         invoice.refund_to = refund_to(rows, invoice.number)?;
     } else {
-        invoice.in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
+        invoice.in_flight = in_flight;
     }
-    if let Some((_, first)) = lasting_refunds(rows, invoice.number)?.pop() {
+    if let Some((_, first)) = refunds.pop() {
         invoice.refunded_at = Some(first.created_at);
         if let OutgoingPurpose::Refund { to, .. } = first.purpose {
             invoice.refund_to = invoice.refund_to.or(Some(to));

@@ -4,6 +4,7 @@ mod connection;
 mod error;
 mod fetch;
 mod known;
+mod memory;
 mod options;
 mod presence;
 mod reader;
@@ -327,7 +328,7 @@ impl WalletStore for PostgresWalletStore {
 
 /// What a query answers if what is not known is absent, and what that is.
 fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
-    let guess = Guess::new(known);
+    let guess = Guess::new(known, None);
     let run = || query.run(&SqlRows::to_read(&guess));
     // A query may panic if rows are taken for absent that others refer to.
     let answer = catch_unwind(AssertUnwindSafe(run));

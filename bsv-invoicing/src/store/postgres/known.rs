@@ -27,7 +27,8 @@ pub(super) struct RangeKey {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     rows: HashMap<TableId, HashMap<Cells, Option<Cells>>>,
-    ranges: HashMap<RangeKey, FirstRows>,
+    /// Ranges by their table, their order and their end: one that begins earlier may hold another of the same end.
+    ranges: HashMap<(TableId, bool), HashMap<Bound<Cells>, Vec<FirstRows>>>,
     /// About how much memory that takes, in bytes.
     size: usize,
 }
@@ -35,6 +36,7 @@ pub(super) struct Known {
 /// The first rows of a range.
 #[derive(Clone, Debug)]
 struct FirstRows {
+    begin: Bound<Cells>,
     rows: Vec<CellRow>,
     /// How many were asked for. Fewer than that are all.
     limit: usize,
@@ -69,23 +71,27 @@ impl RangeKey {
 }
 
 impl RangeKey {
-    /// Whether another range is the rest of this one, from some row on.
-    fn goes_on_to(&self, other: &Self) -> bool {
-        let (begin, end, other_end) = match self.is_descending {
-            false => (&self.from, &self.to, &other.to),
-            true => (&self.to, &self.from, &other.from),
-        };
-        let other_begin = if self.is_descending { &other.to } else { &other.from };
-        let is_beyond = match (key_of(begin), key_of(other_begin)) {
+    /// Where it begins, in its order.
+    fn begin(&self) -> &Bound<Cells> {
+        if self.is_descending { &self.to } else { &self.from }
+    }
+
+    /// Where it ends, in its order.
+    fn end(&self) -> &Bound<Cells> {
+        if self.is_descending { &self.from } else { &self.to }
+    }
+
+    /// Whether a range of the same order that begins there is this one, or goes on to it.
+    fn is_within(&self, begin: &Bound<Cells>) -> bool {
+        if begin == self.begin() {
+            return true;
+        }
+        match (key_of(begin), key_of(self.begin())) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(begin), Some(other)) if self.is_descending => begin > other,
-            (Some(begin), Some(other)) => begin < other,
-        };
-        self.table == other.table
-            && self.is_descending == other.is_descending
-            && end == other_end
-            && is_beyond
+            (Some(begin), Some(own)) if self.is_descending => begin > own,
+            (Some(begin), Some(own)) => begin < own,
+        }
     }
 
     /// Whether the range has begun when a row of this key is read.
@@ -133,11 +139,9 @@ impl Known {
 
     /// The first rows of a range, if so many are known, or it has no more.
     pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<Vec<CellRow>> {
-        if let Some(known) = self.ranges.get(range) {
-            return known.first(limit, |_| true);
-        }
-        let wider = self.ranges.iter().filter(|(known, _)| known.goes_on_to(range));
-        wider.filter_map(|(_, known)| known.first(limit, |key| range.begins_by(key))).next()
+        let same_end = self.ranges.get(&(range.table, range.is_descending))?.get(range.end())?;
+        let mut wider = same_end.iter().filter(|known| range.is_within(&known.begin));
+        wider.find_map(|known| known.first(limit, |key| range.begins_by(key)))
     }
 
     pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
@@ -148,7 +152,11 @@ impl Known {
     pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
         let sizes = rows.iter().map(|(key, row)| size_of_cells(key) + size_of_cells(row));
         self.size += sizes.sum::<usize>();
-        self.ranges.insert(range, FirstRows { rows, limit });
+        let begin = range.begin().clone();
+        let of_table = self.ranges.entry((range.table, range.is_descending)).or_default();
+        let same_end = of_table.entry(range.end().clone()).or_default();
+        same_end.retain(|known| known.begin != begin);
+        same_end.push(FirstRows { begin, rows, limit });
     }
 
     /// Takes in what else is known of the same moment.
@@ -156,8 +164,21 @@ impl Known {
         for (table, rows) in other.rows {
             self.rows.entry(table).or_default().extend(rows);
         }
-        self.ranges.extend(other.ranges);
+        for (table, by_end) in other.ranges {
+            let own = self.ranges.entry(table).or_default();
+            for (end, known) in by_end {
+                own.entry(end).or_default().extend(known);
+            }
+        }
         self.size += other.size;
+    }
+
+    /// All rows that are known one by one.
+    pub(super) fn into_rows(self) -> impl Iterator<Item = (TableId, Cells, Option<Cells>)> {
+        let of_table = |(table, rows): (TableId, HashMap<_, _>)| {
+            rows.into_iter().map(move |(key, row)| (table, key, row))
+        };
+        self.rows.into_iter().flat_map(of_table)
     }
 
     /// About how much memory it takes, in bytes.
@@ -166,7 +187,7 @@ impl Known {
     }
 }
 
-fn size_of_cells(cells: &Cells) -> usize {
+pub(super) fn size_of_cells(cells: &Cells) -> usize {
     let bytes = cells.iter().map(|cell| match cell {
         Cell::Bytes(bytes) => bytes.len(),
         _ => 0,

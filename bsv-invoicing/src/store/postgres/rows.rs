@@ -9,6 +9,7 @@ use bsv_store::{AuditEntry, AuditTail, KeyEvent, StoreError};
 
 use super::cells::Cells;
 use super::known::{CellRow, Known, RangeKey, Wants};
+use super::memory::Memory;
 use super::tables::{SqlKind, TableId, one};
 use crate::ledger::rows::{AuditLog, Engine, KeyRange, Order, ReadTable, RowsOf, Table};
 use crate::store::WalletStoreError;
@@ -28,10 +29,11 @@ pub(super) trait Source {
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError>;
 }
 
-/// What is known. What is not is taken for absent, and noted: what is made of it is a guess, which tells what else to
-/// read.
+/// What is known. What is not is taken to be as it is remembered, or else for absent, and noted: what is made of it is a
+/// guess, which tells what else to read.
 pub(super) struct Guess<'k> {
     known: &'k Known,
+    memory: Option<&'k Memory>,
     wants: RefCell<Wants>,
     /// How much may still be read. Rules end on rows that fit together, and may go round in circles on others.
     budget: Cell<usize>,
@@ -67,8 +69,13 @@ impl Changes {
 }
 
 impl<'k> Guess<'k> {
-    pub(super) fn new(known: &'k Known) -> Self {
-        Self { known, wants: RefCell::default(), budget: Cell::new(BUDGET) }
+    pub(super) fn new(known: &'k Known, memory: Option<&'k Memory>) -> Self {
+        Self { known, memory, wants: RefCell::default(), budget: Cell::new(BUDGET) }
+    }
+
+    /// What it reads from now on is read for something else.
+    pub(super) fn begin_anew(&self) {
+        self.budget.set(BUDGET);
     }
 
     /// What is not known.
@@ -97,11 +104,15 @@ struct TooLong;
 impl Source for Guess<'_> {
     fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
         self.pay(1)?;
-        let known = self.known.row(table, key);
-        if known.is_none() && !self.wants.borrow_mut().want_row(table, key.clone()) {
+        if let Some(known) = self.known.row(table, key) {
+            return Ok(known);
+        }
+        let is_new = self.wants.borrow_mut().want_row(table, key.clone());
+        let remembered = self.memory.and_then(|memory| memory.row(table, key));
+        if remembered.is_none() && !is_new {
             self.pay(COST_OF_REPEATING)?;
         }
-        Ok(known.flatten())
+        Ok(remembered.flatten())
     }
 
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
@@ -112,7 +123,7 @@ impl Source for Guess<'_> {
         if !self.wants.borrow_mut().want_range(range.clone(), limit) {
             self.pay(COST_OF_REPEATING)?;
         }
-        Ok(Vec::new())
+        Ok(self.memory.map_or_else(Vec::new, |memory| memory.range(range, limit)))
     }
 }
 

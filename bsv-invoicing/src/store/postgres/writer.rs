@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
 use super::known::{Known, Wants};
+use super::memory::Memory;
 use super::rows::{Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
@@ -31,8 +32,8 @@ pub(super) struct SqlBatches {
     connection: Option<Connection>,
     /// How many commits this writer has tried.
     tried: i64,
-    /// Figures and rules as they were, for guessing what a batch will read.
-    guess: Known,
+    /// What tells what a batch will read.
+    memory: Memory,
 }
 
 /// What is told of a batch.
@@ -61,13 +62,13 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The tables whose only rows every batch reads.
 const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
-/// How often it is guessed what a batch reads, at most. What is not guessed is read when it is needed.
+/// How often a batch runs at most on what is known. After that, what is missing is read when it is needed.
 const GUESSES: usize = 8;
 
 impl SqlBatches {
     pub(super) fn new(shared: Arc<Shared>, runtime: Runtime, connection: Connection) -> Self {
-        let (connection, guess) = (Some(connection), Known::default());
-        Self { shared, runtime, connection, tried: 0, guess }
+        let (connection, memory) = (Some(connection), Memory::default());
+        Self { shared, runtime, connection, tried: 0, memory }
     }
 
     /// The connection, opened anew if that is necessary.
@@ -84,8 +85,11 @@ impl SqlBatches {
         let process = self.shared.process();
         let (runtime, connection) = (&self.runtime, self.connection.as_ref());
         let connection = connection.expect("it is open");
-        let Some((told, changes)) = run(batch, runtime, connection, (process, &step), known)?
-        else {
+        let (done, known) = run(batch, runtime, connection, (process, &step), known)?;
+        for (table, key, row) in known.into_rows() {
+            self.memory.note(table, key, row);
+        }
+        let Some((told, changes)) = done else {
             runtime.block_on(give_up(connection))?;
             return Ok(None);
         };
@@ -99,6 +103,9 @@ impl SqlBatches {
             Ok(()) => {
                 self.shared.see(&next);
                 self.shared.note_joining(&changes);
+                for (table, rows) in changes.rows {
+                    rows.into_iter().for_each(|(key, row)| self.memory.note(table, key, row));
+                }
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
@@ -108,30 +115,20 @@ impl SqlBatches {
         }
     }
 
-    /// Begins a transaction, and reads what the batch will read, as far as that can be guessed.
+    /// Begins a transaction, and reads what the batch will read, as far as what is remembered tells that.
     fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
         let connection = self.connection.as_ref().expect("it is open");
-        let mut open: Vec<usize> = (0..batch.len()).collect();
-        let mut wants = rehearse(batch, &mut open, self.shared.process(), &self.guess);
+        let nothing = Known::default();
+        let guess = Guess::new(&nothing, Some(&self.memory));
+        let mut wants = rehearse(batch, self.shared.process(), guess);
         for table in EACH_TIME {
             wants.want_row(table, one());
         }
         self.shared.want_presence(&mut wants);
         let before = self.shared.seen();
-        let (step, mut known) = self.runtime.block_on(begin(connection, &wants))?;
+        let (step, known) = self.runtime.block_on(begin(connection, &wants))?;
         self.shared.note(&step, &before)?;
         self.shared.read_presence(&known)?;
-        self.guess = Known::default();
-        for table in EACH_TIME {
-            self.guess.add_row(table, one(), known.row(table, &one()).flatten());
-        }
-        for _ in 0..GUESSES {
-            let wants = rehearse(batch, &mut open, self.shared.process(), &known);
-            if wants.is_empty() {
-                break;
-            }
-            self.runtime.block_on(read_more(connection, &wants, &mut known))?;
-        }
         Ok((step, known))
     }
 
@@ -218,36 +215,46 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// Runs commands on what is known, for what they read. Those that have read nothing else run no more.
-fn rehearse(
-    batch: &mut Batch<SqlBatches>,
-    open: &mut Vec<usize>,
-    process: ProcessId,
-    known: &Known,
-) -> Wants {
-    let mut wants = Wants::default();
-    open.retain(|command| {
-        let guess = Guess::new(known);
-        let rehearsed = catch_unwind(AssertUnwindSafe(|| {
-            if let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) {
-                batch.rehearse(*command, &mut books);
-            }
-        }));
-        let wanted = guess.into_wants();
-        wants.extend(&wanted);
-        rehearsed.is_ok() && !wanted.is_empty()
-    });
-    wants
+/// Runs the commands one after the other on what is guessed. Answers what they read that is not known.
+fn rehearse(batch: &mut Batch<SqlBatches>, process: ProcessId, guess: Guess<'_>) -> Wants {
+    let rehearsed = catch_unwind(AssertUnwindSafe(|| {
+        let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) else { return };
+        for command in 0..batch.len() {
+            guess.begin_anew();
+            batch.rehearse(command, &mut books);
+        }
+    }));
+    // What was read until then is worth reading.
+    drop(rehearsed);
+    guess.into_wants()
 }
 
-/// Runs the batch, and answers what it changes, if it does.
+/// What a batch has done: what is told of it, and what it changes, if it changes something.
+type Ran = Option<(Told, Changes)>;
+
+/// Runs the batch. Answers what it has done, and what it has read.
 fn run(
     batch: &mut Batch<SqlBatches>,
     runtime: &Runtime,
     connection: &Connection,
-    (process, step): (ProcessId, &Step),
-    known: Known,
-) -> Result<Option<(Told, Changes)>, Failure> {
+    now: (ProcessId, &Step),
+    mut known: Known,
+) -> Result<(Ran, Known), Failure> {
+    for _ in 0..GUESSES {
+        let missed = RefCell::new(false);
+        let miss = |_: &Wants, _: &mut Known| {
+            missed.replace(true);
+            Err(StoreError::Engine(Arc::new(NotKnown)))
+        };
+        let reading = Reading { known: RefCell::new(known), read: &miss };
+        let ran = run_on(batch, now, &reading);
+        known = reading.known.into_inner();
+        if !missed.into_inner() {
+            return Ok((ran.map_err(Failure::Lasting)?, known));
+        }
+        let wants = rehearse(batch, now.0, Guess::new(&known, None));
+        runtime.block_on(read_more(connection, &wants, &mut known))?;
+    }
     let failed = RefCell::new(None);
     let read = |wants: &Wants, known: &mut Known| {
         runtime.block_on(read_more(connection, wants, known)).map_err(|failure| {
@@ -256,22 +263,35 @@ fn run(
         })
     };
     let reading = Reading { known: RefCell::new(known), read: &read };
-    let failure = |error: StoreError| failed.borrow_mut().take().unwrap_or(Failure::Lasting(error));
+    let ran = run_on(batch, now, &reading);
+    let ran = ran.map_err(|error| failed.take().unwrap_or(Failure::Lasting(error)))?;
+    Ok((ran, reading.known.into_inner()))
+}
+
+/// Why a run ends that reads only what is known.
+#[derive(Debug, thiserror::Error)]
+#[error("a row is not known")]
+struct NotKnown;
+
+fn run_on(
+    batch: &mut Batch<SqlBatches>,
+    (process, step): (ProcessId, &Step),
+    reading: &Reading<'_>,
+) -> Result<Ran, StoreError> {
     loop {
         let changes = Changes {
             audit_tail: step.audit_tail,
             now_micros: u64::try_from(step.read_at).unwrap_or_default(),
             ..Changes::default()
         };
-        let books = Books::open_for(process, SqlRows::new(&reading, changes));
-        let mut books = books.map_err(|error| failure(store_error(error)))?;
-        match batch.run(&mut books).map_err(failure)? {
+        let books = Books::open_for(process, SqlRows::new(reading, changes));
+        let mut books = books.map_err(store_error)?;
+        match batch.run(&mut books)? {
             BatchRun::Again => {}
             BatchRun::NothingWritten => return Ok(None),
             BatchRun::Done => {
                 let told = Told { last_event: books.last_event(), kinds: books.told().to_vec() };
-                let rows = books.close().map_err(|error| failure(store_error(error)))?;
-                let changes = rows.into_changes();
+                let changes = books.close().map_err(store_error)?.into_changes();
                 return Ok((!changes.is_empty()).then_some((told, changes)));
             }
         }

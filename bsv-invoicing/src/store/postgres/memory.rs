@@ -1,0 +1,69 @@
+//! Rows as this process has read or written them lately.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::cells::Cells;
+use super::known::{CellRow, RangeKey, size_of_cells};
+use super::tables::TableId;
+
+/// Rows as they were lately. Another process may have changed them since: they tell what will be read, never what it
+/// holds.
+#[derive(Default)]
+pub(super) struct Memory {
+    recent: Remembered,
+    /// What was remembered until `recent` was begun.
+    older: Remembered,
+}
+
+#[derive(Default)]
+struct Remembered {
+    tables: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
+    /// About how much memory that takes, in bytes.
+    size: usize,
+}
+
+/// When the older half is forgotten, in bytes.
+const MOST: usize = 8 << 20;
+/// Whoever reads a larger row finds nothing in it that tells what else to read.
+const LARGEST: usize = 4 << 10;
+
+impl Memory {
+    /// Takes note of a row, or that there is none.
+    pub(super) fn note(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+        let size = size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
+        if size > LARGEST {
+            return;
+        }
+        if self.recent.size > MOST {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.size += size;
+        self.recent.tables.entry(table).or_default().insert(key, row);
+    }
+
+    /// The row of a key, if it is remembered whether there is one.
+    pub(super) fn row(&self, table: TableId, key: &Cells) -> Option<Option<Cells>> {
+        let mut halves = [&self.recent, &self.older].into_iter();
+        halves.find_map(|half| half.tables.get(&table)?.get(key).cloned())
+    }
+
+    /// The remembered rows of a range, up to a limit.
+    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Vec<CellRow> {
+        let bounds = (range.from.as_ref(), range.to.as_ref());
+        let mut rows = BTreeMap::new();
+        for half in [&self.older, &self.recent] {
+            let of_table = half.tables.get(&range.table).into_iter();
+            rows.extend(
+                of_table.flat_map(|rows| rows.range::<Cells, (Bound<_>, Bound<_>)>(bounds)),
+            );
+        }
+        let mut rows: Vec<_> =
+            rows.into_iter().filter_map(|(key, row)| Some((key.clone(), row.clone()?))).collect();
+        if range.is_descending {
+            rows.reverse();
+        }
+        rows.truncate(limit);
+        rows
+    }
+}
