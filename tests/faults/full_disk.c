@@ -124,6 +124,15 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     return is_file_below(fd) && fails(&control->space) ? -1 : REAL(writev)(fd, parts, count);
 }
 
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+    return is_file_below(fd) && fails(&control->space) ? -1
+                                                       : REAL(pwritev)(fd, parts, count, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
+    return pwritev(fd, parts, count, offset);
+}
+
 ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t len,
                         unsigned flags) {
     if (is_file_below(to) && fails(&control->space))

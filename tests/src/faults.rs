@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::LazyLock;
 
@@ -66,11 +66,13 @@ impl Fault {
     }
 }
 
-/// Controls the faults in the programs of one site.
+/// Controls the faults in the programs of one site, or of one database.
 #[derive(Debug)]
 pub struct Faults {
     control: File,
-    _dir: TempDir,
+    /// The environment of the programs.
+    variables: [(&'static str, PathBuf); 3],
+    _dir: Option<TempDir>,
 }
 
 static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| build_library("full_disk"));
@@ -84,15 +86,31 @@ impl Faults {
     /// Loads the library into all programs that `site` starts from now on. Nothing fails yet.
     pub fn install(site: &mut Site) -> Self {
         let dir = TempDir::new().unwrap();
-        let path = dir.path().join("control");
-        let control = File::create_new(&path).unwrap();
-        control.set_len(9 * 8).unwrap();
-        let faults = Self { control, _dir: dir };
+        let faults = Self::below(site.data_dir(), dir.path().join("control"));
+        for (name, value) in faults.variables() {
+            site.set_env(name, value);
+        }
+        Self { _dir: Some(dir), ..faults }
+    }
+
+    /// Faults of operations on the files below a directory, in programs that are started with these
+    /// [`variables`](Self::variables). Makes the file that controls them. Nothing fails yet.
+    pub(crate) fn below(directory: &Path, control: PathBuf) -> Self {
+        let file = File::create_new(&control).unwrap();
+        file.set_len(9 * 8).unwrap();
+        let variables = [
+            ("LD_PRELOAD", LIBRARY.clone()),
+            ("BSV_FAULT_DIR", fs::canonicalize(directory).unwrap()),
+            ("BSV_FAULT_CONTROL", control),
+        ];
+        let faults = Self { control: file, variables, _dir: None };
         faults.end();
-        site.set_env("LD_PRELOAD", &*LIBRARY);
-        site.set_env("BSV_FAULT_DIR", fs::canonicalize(site.data_dir()).unwrap());
-        site.set_env("BSV_FAULT_CONTROL", &path);
         faults
+    }
+
+    /// The environment that loads the library into a program.
+    pub(crate) fn variables(&self) -> &[(&'static str, PathBuf)] {
+        &self.variables
     }
 
     /// Counts operations from 0 again, and makes some fail.

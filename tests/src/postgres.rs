@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::faults::Faults;
 use crate::fetch::postgres_programs;
 use crate::node::free_port;
 use crate::tls;
@@ -31,6 +32,8 @@ const DEFAULT_PORT: u16 = 5432;
 pub struct Postgres {
     directory: TempDir,
     settings: Vec<String>,
+    /// The environment of the server.
+    variables: Vec<(&'static str, PathBuf)>,
     port: u16,
     running: Option<Child>,
     schemas: AtomicU64,
@@ -67,6 +70,18 @@ impl Postgres {
         server
     }
 
+    /// The same with a disk for its tables that can be full, and what controls that.
+    pub fn start_with_faults() -> (Self, Faults) {
+        let mut server = Self::in_new_directory(DEFAULT_PORT);
+        server.make();
+        let control = server.directory().join("faults");
+        let faults = Faults::below(&server.data().join("base"), control.clone());
+        give_to_nobody(&control);
+        server.variables = faults.variables().to_vec();
+        server.launch();
+        (server, faults)
+    }
+
     /// A standby of this server, which waits for it at each commit from then on.
     pub fn standby(&self) -> Self {
         let mut standby = Self::in_new_directory(self.port);
@@ -88,6 +103,21 @@ impl Postgres {
         let deadline = Instant::now() + START_TIMEOUT;
         while primary.query(count) != "1" {
             assert!(Instant::now() < deadline, "the standby does not follow");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Makes the server that a standby follows wait for it no longer, and cuts the standby off. From then on it has
+    /// nothing of what that server commits.
+    pub fn cut_off(&self, primary: &Self) {
+        primary.query("ALTER SYSTEM RESET synchronous_standby_names");
+        self.query("ALTER SYSTEM SET primary_conninfo = ''");
+        for server in [primary, self] {
+            server.query("SELECT pg_reload_conf()");
+        }
+        let deadline = Instant::now() + START_TIMEOUT;
+        while primary.query("SELECT count(*) FROM pg_stat_replication") != "0" {
+            assert!(Instant::now() < deadline, "the standby still follows");
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -129,7 +159,8 @@ impl Postgres {
         let directory = tempfile::Builder::new().prefix("bsv-pg-").tempdir().unwrap();
         give_to_nobody(directory.path());
         let schemas = AtomicU64::new(0);
-        Self { directory, settings: Vec::new(), port, running: None, schemas }
+        let (settings, variables) = (Vec::new(), Vec::new());
+        Self { directory, settings, variables, port, running: None, schemas }
     }
 
     fn make(&self) {
@@ -153,6 +184,7 @@ impl Postgres {
         for setting in &self.settings {
             start.args(["-c", setting]);
         }
+        start.envs(self.variables.iter().map(|(name, value)| (name, value)));
         self.running = Some(start.spawn().expect("every system has a POSIX shell"));
         let deadline = Instant::now() + START_TIMEOUT;
         while !self.is_ready() {

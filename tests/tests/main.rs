@@ -25,6 +25,6 @@ mod requests;
 mod rotation;
 mod vctx;
 mod verify;
-mod wallet;
+mod wallet_api;
 mod wallet_full_disk;
 mod wallet_kills;

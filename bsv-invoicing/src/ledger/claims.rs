@@ -130,13 +130,14 @@ impl<R: Rows> Books<R> {
         match self.rows.get::<Claims>(&task)? {
             Some(found) if found.holder != self.process => Ok(false),
             Some(found) if found == claimed => Ok(true),
-            _ => self.claim_new(task, number).map(|()| true),
+            Some(_) => self.rows.put::<Claims>(task, &claimed).map(|()| true),
+            None => self.claim_new(task, number).map(|()| true),
         }
     }
 
     /// Claims a task that nobody else has.
     pub(crate) fn claim_new(&mut self, task: Task, number: u64) -> Result<(), R::Error> {
-        self.rows.put::<Claims>(task, &Claimed { holder: self.process, number })
+        self.rows.add::<Claims>(task, &Claimed { holder: self.process, number })
     }
 
     /// Ends a task, whoever has it. Coins that are still reserved for it are released.

@@ -61,10 +61,10 @@ impl Command for CreateInvoice {
             deleted_at: None,
         };
         books.figures.last_invoice = number;
-        books.rows.put::<Invoices>(number, &invoice)?;
-        books.rows.put::<Expiries>((expires_at, number), &())?;
+        books.rows.add::<Invoices>(number, &invoice)?;
+        books.rows.add::<Expiries>((expires_at, number), &())?;
         if let Some(reference) = &invoice.reference {
-            books.rows.put::<InvoicesByReference>((reference.clone(), number), &())?;
+            books.rows.add::<InvoicesByReference>((reference.clone(), number), &())?;
         }
         books.append_event(created_at, EventKind::InvoiceCreated, number)?;
         books.remember(Route::Invoices, key, number, self.now)?;

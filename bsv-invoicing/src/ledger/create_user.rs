@@ -38,7 +38,7 @@ impl Command for CreateUser {
         }
         let id = last + 1;
         books.figures.last_user = id;
-        books.rows.put::<Users>(id, &self.details)?;
+        books.rows.add::<Users>(id, &self.details)?;
         books.append_event(books.next_event_at(self.now), EventKind::UserCreated, id)?;
         books.remember(Route::Users, key, id, self.now)?;
         Ok((id, self.details.clone()))

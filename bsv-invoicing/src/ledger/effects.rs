@@ -362,7 +362,7 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         receipt: &Receipt,
     ) -> Result<(), R::Error> {
-        self.rows.put::<Receipts>(key, receipt)?;
+        self.rows.add::<Receipts>(key, receipt)?;
         if receipt.key.chain == Chain::Receive
             && let Some(invoice) = self.invoice_of(receipt.key)?
         {

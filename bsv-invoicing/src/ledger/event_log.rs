@@ -68,7 +68,7 @@ impl<R: Rows> Books<R> {
         self.figures.last_event += 1;
         self.figures.last_event_at = row.at.as_micros();
         self.told.push(row.kind);
-        self.rows.put::<Events>(self.figures.last_event, row)
+        self.rows.add::<Events>(self.figures.last_event, row)
     }
 
     /// Writes the events for a change of state of a payment by the wallet, or of its cancellation.

@@ -183,10 +183,10 @@ impl<R: Rows> Books<R> {
     ) -> Result<TransactionRecord, R::Error> {
         let (txid, state) = (transaction.txid, TransactionState::Offered);
         let record = TransactionRecord { txid, purpose, state, was_seen: false, satoshis, at };
-        self.rows.put::<Transactions>(number, &record)?;
-        self.rows.put::<TransactionNumbers>((txid, number), &())?;
-        self.rows.put::<RawTransactions>(number, &transaction.bytes)?;
-        self.rows.put::<FollowedTransactions>(number, &FollowedUntil::Mined)?;
+        self.rows.add::<Transactions>(number, &record)?;
+        self.rows.add::<TransactionNumbers>((txid, number), &())?;
+        self.rows.add::<RawTransactions>(number, &transaction.bytes)?;
+        self.rows.add::<FollowedTransactions>(number, &FollowedUntil::Mined)?;
         Ok(record)
     }
 }

@@ -118,7 +118,7 @@ impl<R: Rows> Books<R> {
             memo: String::new(),
             channel: None,
         };
-        self.rows.put::<Outgoing>(number, &record)?;
+        self.rows.add::<Outgoing>(number, &record)?;
         self.append_event(at, EventKind::OutgoingStarted, number)?;
         Ok(number)
     }

@@ -74,6 +74,11 @@ pub trait Table<K: Kind>: ReadTable<K> {
     /// Sets the row of a key.
     fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), Self::Error>;
 
+    /// Sets the row of a key that has none. A back end need not look whether it has one.
+    fn write_new(&mut self, key: &K::Key, row: &K::Row) -> Result<(), Self::Error> {
+        self.write(key, row)
+    }
+
     /// Removes the row of a key. Returns whether there was one.
     fn erase(&mut self, key: &K::Key) -> Result<bool, Self::Error>;
 }
@@ -144,6 +149,14 @@ macro_rules! kinds {
                 Self: Table<K>,
             {
                 Table::<K>::write(self, &key, row)
+            }
+
+            /// Sets the row of a key that has none, such as one with a number that was just given out.
+            fn add<K: Kind>(&mut self, key: K::Key, row: &K::Row) -> Result<(), Self::Error>
+            where
+                Self: Table<K>,
+            {
+                Table::<K>::write_new(self, &key, row)
             }
 
             /// Removes the row of a key. Returns whether there was one.

@@ -106,7 +106,7 @@ impl Command for RecordWithdrawal {
             let purpose = OutgoingPurpose::Withdrawal(number);
             books.add_payment(&NewPayment { purpose, ..payment.clone() }, keys, at)?;
         }
-        books.rows.put::<Withdrawals>(number, &record)?;
+        books.rows.add::<Withdrawals>(number, &record)?;
         books.remember(Route::Withdrawals, self.idempotency.as_ref(), number, self.now)?;
         withdrawal(&books.rows, number, record)
     }

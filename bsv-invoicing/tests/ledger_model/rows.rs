@@ -74,6 +74,16 @@ macro_rules! memory_rows {
                     Ok(())
                 }
 
+                fn write_new(
+                    &mut self,
+                    key: &<$kind as Kind>::Key,
+                    row: &<$kind as Kind>::Row,
+                ) -> Result<(), Fault> {
+                    let before = self.$field.insert(key.clone(), row.clone());
+                    assert_eq!(before, None, "{key:?} has a row already");
+                    Ok(())
+                }
+
                 fn erase(&mut self, key: &<$kind as Kind>::Key) -> Result<bool, Fault> {
                     Ok(self.$field.remove(key).is_some())
                 }

@@ -1,5 +1,9 @@
 //! The server with its wallet in a database.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::faults::Fault;
 use bsv_tests::{Client, Postgres, Site};
 use serde_json::{Value, json};
 
@@ -76,7 +80,7 @@ fn a_server_that_was_overtaken_changes_nothing() {
     let process = rustix::process::Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
     while SERVER.query("SELECT count(*) FROM overtaken.process") != "1" {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
     }
     create_invoice(successor.wallet());
     rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
@@ -102,10 +106,43 @@ fn a_server_outlives_its_database() {
     assert_eq!(server.wallet().get("/readyz").status, 503);
     database.launch();
     while server.wallet().get("/readyz").status != 200 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100));
     }
     create_invoice(server.wallet());
     assert_eq!(count_invoices(server.wallet()), 2);
+}
+
+/// The disk of the database is full. Owners are told so, reading goes on, and what was acknowledged stays.
+#[test]
+fn a_full_disk_of_the_database_refuses_changes_and_loses_nothing() {
+    let (database, faults) = Postgres::start_with_faults();
+    let site = site(&database.fresh_url());
+    let server = site.server();
+    let first = create_invoice(server.wallet());
+    faults.begin(Fault::FULL);
+    let body = json!({ "satoshis": 1000, "description": "x".repeat(900) }).to_string();
+    let mut acknowledged = 1;
+    // The pages that the tables have take some more rows.
+    let refused = loop {
+        let reply = server.wallet().post(INVOICES, &body);
+        if reply.status != 201 {
+            break reply;
+        }
+        acknowledged += 1;
+        assert!(acknowledged < 1000, "the disk is full");
+    };
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    let problem: Value = serde_json::from_str(&refused.body).unwrap();
+    assert_eq!(problem["code"], "disk-full", "{problem}");
+    assert_eq!(server.wallet().get(&format!("{INVOICES}/{first}")).status, 200);
+    assert_eq!(count_invoices(server.wallet()), acknowledged);
+    faults.end();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while server.wallet().post(INVOICES, &body).status != 201 {
+        assert!(Instant::now() < deadline, "the disk has room again");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(count_invoices(server.wallet()), acknowledged + 1);
 }
 
 #[test]
@@ -114,8 +151,8 @@ fn a_server_waits_for_a_database_that_is_about_to_start() {
     let site = site(&database.fresh_url());
     drop(site.server());
     database.kill();
-    let launched = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(500));
+    let launched = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
         database.launch();
         database
     });

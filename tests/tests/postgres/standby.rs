@@ -102,6 +102,31 @@ async fn nothing_acknowledged_is_lost_when_the_standby_is_promoted() {
     assert_eq!(of_old, "0", "the old primary gets no row");
 }
 
+/// The control of the test before: nobody waits for the standby, and it has not got everything when it is promoted. What
+/// is lost shows, and the store does not go on without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_standby_was_waited_for_is_lost_and_missed() {
+    let mut primary = Postgres::start();
+    let standby = primary.standby();
+    let store = Arc::new(open(&Postgres::url_of_either([&primary, &standby], "wallet")));
+    store.execute(user("before".to_owned())).await.unwrap();
+    block_in_place(|| standby.cut_off(&primary));
+    let load = Load::on(&store);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    block_in_place(|| {
+        primary.kill();
+        standby.promote();
+    });
+    let acknowledged = load.end().await;
+    assert!(acknowledged.len() > 50, "{}", acknowledged.len());
+    assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), "1", "the rest is lost");
+    let refused = store.execute(user("after".to_owned())).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+    let refused = store.get(GetUser(1)).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+    assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), "1");
+}
+
 /// The standby hangs, and somebody cancels what waits for it: the database says that the change is committed, with a
 /// warning. It may be lost still, so that nobody is told that it is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -53,13 +54,39 @@ pub(super) struct Reading<'k> {
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Rows that are set, and those that are removed.
-    pub(super) rows: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
+    pub(super) rows: BTreeMap<TableId, BTreeMap<Cells, Change>>,
     pub(super) audit: Vec<AuditEntry>,
     /// What the next entry of the audit log goes on from.
     pub(super) audit_tail: AuditTail,
     /// The time of new entries, in microseconds since 1970.
     pub(super) now_micros: u64,
+}
+
+/// What becomes of the row of a key.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// The database has no row of this key.
+    Added(Cells),
+    Set(Cells),
+    Removed,
+}
+
+impl Change {
+    /// The row, unless it is removed.
+    pub(super) fn row(&self) -> Option<&Cells> {
+        match self {
+            Self::Added(row) | Self::Set(row) => Some(row),
+            Self::Removed => None,
+        }
+    }
+
+    /// The same, and the change is over.
+    pub(super) fn into_row(self) -> Option<Cells> {
+        match self {
+            Self::Added(row) | Self::Set(row) => Some(row),
+            Self::Removed => None,
+        }
+    }
 }
 
 impl Changes {
@@ -175,7 +202,7 @@ impl<'r> SqlRows<'r> {
 
     fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
         match self.changes.rows.get(&table).and_then(|rows| rows.get(key)) {
-            Some(changed) => Ok(changed.clone()),
+            Some(change) => Ok(change.row().cloned()),
             None => self.stored.row(table, key),
         }
     }
@@ -195,14 +222,14 @@ impl<'r> SqlRows<'r> {
         let changed: Vec<_> =
             changed.into_iter().flat_map(|rows| rows.range::<Cells, _>(bounds)).collect();
         // The changes may have removed so many of the rows that are read.
-        let removed = changed.iter().filter(|(_, row)| row.is_none()).count();
+        let removed = changed.iter().filter(|(_, change)| change.row().is_none()).count();
         let stored = self.stored.range(range, limit.saturating_add(removed))?;
         if changed.is_empty() {
             return Ok(stored);
         }
         let mut rows: BTreeMap<Cells, Cells> = stored.into_iter().collect();
-        for (key, row) in changed {
-            match row {
+        for (key, change) in changed {
+            match change.row() {
                 Some(row) => drop(rows.insert(key.clone(), row.clone())),
                 None => drop(rows.remove(key)),
             }
@@ -244,8 +271,24 @@ impl<K: SqlKind> ReadTable<K> for SqlRows<'_> {
 
 impl<K: SqlKind> Table<K> for SqlRows<'_> {
     fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
-        let rows = self.changes.rows.entry(K::TABLE_ID).or_default();
-        rows.insert(K::key_cells(key), Some(K::row_cells(row)));
+        let row = K::row_cells(row);
+        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(K::key_cells(key)) {
+            Entry::Vacant(change) => drop(change.insert(Change::Set(row))),
+            Entry::Occupied(mut change) => {
+                let is_added = matches!(change.get(), Change::Added(_));
+                change.insert(if is_added { Change::Added(row) } else { Change::Set(row) });
+            }
+        }
+        Ok(())
+    }
+
+    fn write_new(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
+        let row = K::row_cells(row);
+        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(K::key_cells(key)) {
+            Entry::Vacant(change) => drop(change.insert(Change::Added(row))),
+            // The database may still have the row that this batch has removed.
+            Entry::Occupied(mut change) => drop(change.insert(Change::Set(row))),
+        }
         Ok(())
     }
 
@@ -253,7 +296,7 @@ impl<K: SqlKind> Table<K> for SqlRows<'_> {
         let key = K::key_cells(key);
         let was_there = self.row(K::TABLE_ID, &key)?.is_some();
         if was_there {
-            self.changes.rows.entry(K::TABLE_ID).or_default().insert(key, None);
+            self.changes.rows.entry(K::TABLE_ID).or_default().insert(key, Change::Removed);
         }
         Ok(was_there)
     }

@@ -134,7 +134,7 @@ impl Shared {
     /// Takes note of changes that are committed: they may say that this process has the wallet open.
     pub(super) fn note_joining(&self, changes: &Changes) {
         let joined = changes.rows.get(&Processes::TABLE_ID).is_some_and(|rows| {
-            rows.get(&Processes::key_cells(&self.process())).is_some_and(Option::is_some)
+            rows.get(&Processes::key_cells(&self.process())).is_some_and(|it| it.row().is_some())
         });
         self.has_joined.fetch_or(joined, Ordering::Relaxed);
     }

@@ -24,6 +24,8 @@ pub(super) enum StatementKey {
     Get(TableId),
     /// Several ranges of rows, of one shape, each up to a limit.
     Scan(TableId, Shape),
+    /// Adds rows that are not there.
+    Add(TableId),
     /// Sets rows, whether they are there or not.
     Put(TableId),
     /// Removes rows by their keys.
@@ -60,6 +62,7 @@ impl StatementKey {
         match self {
             Self::Get(table) => get(table),
             Self::Scan(table, shape) => scan(table, shape),
+            Self::Add(table) => add(table),
             Self::Put(table) => put(table),
             Self::Erase(table) => erase(table),
             Self::Other(text) => text.to_owned(),
@@ -113,10 +116,15 @@ fn scan(id: TableId, shape: Shape) -> String {
     )
 }
 
-fn put(id: TableId) -> String {
+fn add(id: TableId) -> String {
     let table = id.table();
     let all: Vec<_> = table.columns().collect();
     let columns = list(all.iter().copied(), "");
+    format!("INSERT INTO {} ({columns}) SELECT * FROM unnest({})", table.name, arrays(&all, 1))
+}
+
+fn put(id: TableId) -> String {
+    let table = id.table();
     let key = list(table.key.iter().copied(), "");
     let conflict = match &table.row[..] {
         [] => "NOTHING".to_owned(),
@@ -125,11 +133,7 @@ fn put(id: TableId) -> String {
             format!("UPDATE SET {}", set.collect::<Vec<_>>().join(", "))
         }
     };
-    format!(
-        "INSERT INTO {} ({columns}) SELECT * FROM unnest({}) ON CONFLICT ({key}) DO {conflict}",
-        table.name,
-        arrays(&all, 1),
-    )
+    format!("{} ON CONFLICT ({key}) DO {conflict}", add(id))
 }
 
 fn erase(id: TableId) -> String {

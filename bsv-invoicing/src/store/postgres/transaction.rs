@@ -1,5 +1,6 @@
 //! The transaction of a batch: what is sent at its beginning, and at its end.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use tokio::time::timeout;
@@ -11,7 +12,7 @@ use super::connection::{Connection, PATIENCE, in_order};
 use super::error::{Failure, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, Wants};
-use super::rows::Changes;
+use super::rows::{Change, Changes};
 use super::statements::{Parameter, StatementKey, arrays_of};
 use super::step::{self, Step};
 use super::tables::TableId;
@@ -100,7 +101,7 @@ pub(super) async fn commit(
     let mut statements = Vec::new();
     for (table, rows) in &changes.rows {
         if *table != TableId::AllFigures {
-            add_changes(*table, rows.iter(), &mut statements);
+            add_changes(*table, rows, &mut statements);
         }
     }
     if !changes.audit.is_empty() {
@@ -173,31 +174,32 @@ pub(super) async fn find_step(
 
 fn add_changes<'c>(
     table: TableId,
-    rows: impl Iterator<Item = (&'c Cells, &'c Option<Cells>)> + Clone,
+    rows: &'c BTreeMap<Cells, Change>,
     statements: &mut Vec<(StatementKey, Vec<Parameter<'c>>)>,
 ) {
     let key_len = table.table().key.len();
-    let erased: Vec<_> = rows
-        .clone()
-        .filter(|(_, row)| row.is_none())
-        .map(|(key, _)| move |index: usize| &key[index])
-        .collect();
-    if !erased.is_empty() {
-        let given = arrays_of(table.table().key.iter().copied(), &erased);
-        statements.push((StatementKey::Erase(table), given));
-    }
-    let put: Vec<_> = rows
-        .filter_map(|(key, row)| row.as_ref().map(|row| (key, row)))
-        .map(|(key, row)| {
+    let (mut erased, mut added, mut set) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, change) in rows {
+        let cells = move |row: &'c Cells| {
             move |index: usize| match index.checked_sub(key_len) {
                 None => &key[index],
                 Some(index) => &row[index],
             }
-        })
-        .collect();
-    if !put.is_empty() {
-        let given = arrays_of(table.table().columns(), &put);
-        statements.push((StatementKey::Put(table), given));
+        };
+        match change {
+            Change::Added(row) => added.push(cells(row)),
+            Change::Set(row) => set.push(cells(row)),
+            Change::Removed => erased.push(move |index: usize| &key[index]),
+        }
+    }
+    if !erased.is_empty() {
+        let given = arrays_of(table.table().key.iter().copied(), &erased);
+        statements.push((StatementKey::Erase(table), given));
+    }
+    for (key, rows) in [(StatementKey::Add(table), added), (StatementKey::Put(table), set)] {
+        if !rows.is_empty() {
+            statements.push((key, arrays_of(table.table().columns(), &rows)));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
 use super::known::{Known, Wants};
 use super::memory::Memory;
-use super::rows::{Changes, Guess, Reading, SqlRows};
+use super::rows::{Change, Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
 use super::tables::{SqlKind, TableId, one};
@@ -104,7 +104,9 @@ impl SqlBatches {
                 self.shared.see(&next);
                 self.shared.note_joining(&changes);
                 for (table, rows) in changes.rows {
-                    rows.into_iter().for_each(|(key, row)| self.memory.note(table, key, row));
+                    for (key, change) in rows {
+                        self.memory.note(table, key, change.into_row());
+                    }
                 }
                 Ok(Some(told))
             }
@@ -304,7 +306,7 @@ fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
         number: step.number + 1,
         writer,
         audit_tail: changes.audit_tail,
-        figures: figures.cloned().flatten().unwrap_or_else(|| step.figures.clone()),
+        figures: figures.and_then(Change::row).unwrap_or(&step.figures).clone(),
         read_at: step.read_at,
     }
 }

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::wallet::Owner;
-use crate::wallet::list::{begin_to_read, large};
+use crate::wallet_api::Owner;
+use crate::wallet_api::list::{begin_to_read, large};
 
 /// The longest time that a stop may take. The server continues open answers for up to 30 s.
 const LONGEST: Duration = Duration::from_secs(35);

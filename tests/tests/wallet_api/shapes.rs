@@ -4,9 +4,9 @@ use bsv_tests::{Reply, Site};
 use bsv_tx::PublicKey;
 use serde_json::{Value, json};
 
-use crate::wallet::owner::{JSON, PUBLIC_URL};
-use crate::wallet::times::{HOUR, SECOND, micros, now, without_fraction};
-use crate::wallet::{INVOICES, Owner, USERS, json};
+use crate::wallet_api::owner::{JSON, PUBLIC_URL};
+use crate::wallet_api::times::{HOUR, SECOND, micros, now, without_fraction};
+use crate::wallet_api::{INVOICES, Owner, USERS, json};
 
 /// Checks an invoice that was created just now, and gives its id.
 fn check_new_invoice(
@@ -163,7 +163,7 @@ fn a_deleted_invoice_is_gone() {
             [("GET", path.clone()), ("DELETE", path.clone()), ("GET", format!("{path}/payments"))]
         {
             let reply = owner.client().request(method, &path, b"");
-            let problem = crate::wallet::check_problem(&reply, 404, "unknown-invoice", method);
+            let problem = crate::wallet_api::check_problem(&reply, 404, "unknown-invoice", method);
             assert_eq!(problem["detail"], format!("there is no invoice {}", ids[1]));
         }
         assert_eq!(owner.ids(INVOICES), [&*ids[0], &*ids[2]]);

@@ -7,8 +7,8 @@ use std::thread;
 use bsv_tests::Reply;
 use bsv_tests::clock::{Clock, DAY};
 
-use crate::wallet::times::{SECOND, now, text};
-use crate::wallet::{INVOICES, Owner, USERS, check_problem};
+use crate::wallet_api::times::{SECOND, now, text};
+use crate::wallet_api::{INVOICES, Owner, USERS, check_problem};
 
 const INVOICE: &str = r#"{"satoshis":5,"description":"d"}"#;
 const USER: &str = r#"{"name":"me"}"#;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bsv_tests::{Done, Site};
 use serde_json::{Value, json};
 
-use crate::wallet::{INVOICES, Owner, USERS};
+use crate::wallet_api::{INVOICES, Owner, USERS};
 
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
@@ -110,7 +110,7 @@ fn a_stop_under_load_loses_no_acknowledged_invoice() {
         let headers = [("Content-Type", "application/json")];
         while let Ok(reply) = client.try_send("POST", INVOICES, &headers, br#"{"satoshis":1}"#) {
             assert_eq!(reply.status, 201, "{}", reply.body);
-            let id = crate::wallet::json(&reply)["id"].as_str().unwrap().to_owned();
+            let id = crate::wallet_api::json(&reply)["id"].as_str().unwrap().to_owned();
             assert!(acknowledged.lock().unwrap().insert(id));
         }
     };

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::wallet::owner::check_errors;
-use crate::wallet::times::{HOUR, now, text};
-use crate::wallet::{INVOICES, Owner, USERS};
+use crate::wallet_api::owner::check_errors;
+use crate::wallet_api::times::{HOUR, now, text};
+use crate::wallet_api::{INVOICES, Owner, USERS};
 
 const NO_INTEGER: &str = "must be an integer";
 const OUT_OF_RANGE: &str = "must be from 1 to 2100000000000000";
@@ -112,7 +112,7 @@ fn a_time_is_of_rfc_3339_and_in_the_future() {
     }
     for before_1970 in [r#""1969-12-31T23:59:59Z""#, r#""0001-01-01T00:00:00Z""#] {
         let reply = owner.post(INVOICES, body(before_1970));
-        let problem = crate::wallet::check_problem(&reply, 400, "invalid-fields", before_1970);
+        let problem = crate::wallet_api::check_problem(&reply, 400, "invalid-fields", before_1970);
         assert_eq!(problem["errors"].as_object().unwrap().len(), 1);
         assert!(problem["errors"]["expiresAt"].is_array());
     }
@@ -219,7 +219,7 @@ fn every_character_comes_back_as_it_was_sent() {
             let mut body = right;
             body[field] = json!(text);
             let reply = owner.post(path, body.to_string());
-            let created = crate::wallet::json(&reply);
+            let created = crate::wallet_api::json(&reply);
             assert_eq!(created[field], text, "{field}");
             let read = owner.text(reply.header("location").unwrap());
             assert_eq!(read, reply.body, "{field}");

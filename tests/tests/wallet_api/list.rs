@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use bsv_tests::{Reply, Site, http};
 use serde_json::{Value, json};
 
-use crate::wallet::owner::{check_errors, ids_of};
-use crate::wallet::times::{SECOND, now, text};
-use crate::wallet::{INVOICES, Owner};
+use crate::wallet_api::owner::{check_errors, ids_of};
+use crate::wallet_api::times::{SECOND, now, text};
+use crate::wallet_api::{INVOICES, Owner};
 
 /// The path and query of the next page in the `Link` header.
 fn next_of(reply: &Reply) -> Option<String> {
@@ -322,7 +322,7 @@ fn a_reader_that_pauses_too_long_gets_a_visibly_incomplete_list() {
     let mut readers: Vec<_> = (0..8).map(|_| begin_to_read(&owner)).collect();
     let started = Instant::now();
     let refused = owner.get(INVOICES);
-    crate::wallet::check_problem(&refused, 503, "too-many-lists", INVOICES);
+    crate::wallet_api::check_problem(&refused, 503, "too-many-lists", INVOICES);
     assert_eq!(refused.header("retry-after"), Some("5"));
 
     thread::sleep(Duration::from_secs(35).saturating_sub(started.elapsed()));

@@ -2,8 +2,8 @@
 
 use bsv_tests::Reply;
 
-use crate::wallet::times::{HOUR, now, text};
-use crate::wallet::{INVOICES, Owner, USERS, check_problem};
+use crate::wallet_api::times::{HOUR, now, text};
+use crate::wallet_api::{INVOICES, Owner, USERS, check_problem};
 
 const BALANCE: &str = "/api/v1/balance";
 const METHODS: [&str; 10] =

@@ -2,8 +2,8 @@
 
 use bsv_tests::{Reply, http};
 
-use crate::wallet::owner::check_errors;
-use crate::wallet::{INVOICES, Owner, USERS, check_problem};
+use crate::wallet_api::owner::check_errors;
+use crate::wallet_api::{INVOICES, Owner, USERS, check_problem};
 
 const RIGHT: &str = r#"{"satoshis":1}"#;
 const MIB: usize = 1 << 20;

@@ -9,8 +9,8 @@ use bsv_tests::{Node, Site};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::wallet::times::{HOUR, SECOND, micros, now, text};
-use crate::wallet::{INVOICES, Owner};
+use crate::wallet_api::times::{HOUR, SECOND, micros, now, text};
+use crate::wallet_api::{INVOICES, Owner};
 
 /// Longer than the result of a check of readiness counts, and longer than the time between two
 /// sweeps.

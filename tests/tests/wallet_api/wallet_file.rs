@@ -5,8 +5,8 @@ use std::fs;
 use bsv_tests::Site;
 use serde_json::json;
 
-use crate::wallet::service::{check_refused, names_in, owner_of_a_wallet_alone};
-use crate::wallet::{INVOICES, Owner, USERS};
+use crate::wallet_api::service::{check_refused, names_in, owner_of_a_wallet_alone};
+use crate::wallet_api::{INVOICES, Owner, USERS};
 
 #[test]
 fn a_miner_identity_service_that_is_disabled_leaves_the_wallet_alone() {

@@ -7,8 +7,8 @@ use bsv_tests::Site;
 use bsv_tests::clock::{Clock, DAY};
 use serde_json::Value;
 
-use crate::wallet::times::{HOUR, SECOND, micros, now, text, without_fraction};
-use crate::wallet::{INVOICES, Owner};
+use crate::wallet_api::times::{HOUR, SECOND, micros, now, text, without_fraction};
+use crate::wallet_api::{INVOICES, Owner};
 
 /// Longer than the time between two sweeps.
 const SWEEP: Duration = Duration::from_millis(1500);
@@ -144,7 +144,7 @@ fn a_clock_that_is_set_back_revives_no_invoice() {
     let now_past = text(now() + HOUR);
     let refused = owner.post(INVOICES, format!(r#"{{"satoshis":1,"expiresAt":"{now_past}"}}"#));
     let message = [("expiresAt", "must be in the future")];
-    crate::wallet::owner::check_errors(&refused, "invalid-fields", &message, &now_past);
+    crate::wallet_api::owner::check_errors(&refused, "invalid-fields", &message, &now_past);
     assert_eq!(owner.ids(&format!("{INVOICES}?state=pending")).len(), 3);
 }
 
