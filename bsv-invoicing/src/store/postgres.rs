@@ -147,7 +147,7 @@ impl PostgresWalletStore {
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
     shared.with_connection(async |connection| {
-        transaction::begin(connection, &Wants::default()).await?;
+        transaction::begin(connection, &Wants::default(), Wants::default).await?;
         connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT").await
     })
 }

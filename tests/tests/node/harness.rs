@@ -56,7 +56,7 @@ fn run_a_node() {
 #[test]
 fn a_node_ends_when_its_process_is_killed() {
     let mut process = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "harness::run_a_node", "--ignored", "--nocapture"])
+        .args(["--exact", "node::harness::run_a_node", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

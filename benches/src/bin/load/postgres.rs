@@ -25,6 +25,17 @@ const MOST_PAYMENTS: f64 = 40_000.0;
 /// moment.
 const SLICES: u32 = 10;
 
+/// A database that has run for a while: it writes its log to files that it has. A new one makes each of them first, and
+/// fills it with zeros.
+fn warm_server() -> Postgres {
+    let server = Postgres::start_with(&["min_wal_size=1GB", "max_wal_size=4GB"]);
+    for _ in 0..64 {
+        server.query("SELECT pg_logical_emit_message(true, '', repeat('x', 16000000))");
+    }
+    server.query("CHECKPOINT");
+    server
+}
+
 /// Measures the parts whose names contain `only`, and prints the medians over the rounds.
 pub(crate) fn measure(rounds: Rounds, snapshot: u32, only: &str) {
     let is_measured = |part: &str| part.contains(only);
@@ -68,7 +79,7 @@ struct Stores {
 
 impl Stores {
     fn new(rounds: Rounds) -> Self {
-        let server = Postgres::start();
+        let server = warm_server();
         let bare = BareInserts::new(&server);
         let url = server.fresh_url();
         let mut processes = [Process::start(&url), Process::start(&url)];
@@ -128,7 +139,7 @@ impl Stores {
 
 /// Measures creating where each commit waits for a standby.
 fn with_standby(rounds: Rounds, report: &mut Report) {
-    let server = Postgres::start();
+    let server = warm_server();
     let _standby = server.standby();
     let mut bare = BareInserts::new(&server);
     let mut process = Process::start(&server.fresh_url());

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Row};
 
 use super::error::Failure;
 use super::options::PostgresOptions;
@@ -22,7 +22,7 @@ use super::statements::{Parameter, StatementKey};
 /// A connection to the database, which can write.
 pub(super) struct Connection {
     client: Client,
-    statements: RefCell<HashMap<StatementKey, Statement>>,
+    statements: RefCell<HashMap<StatementKey, tokio_postgres::Statement>>,
     /// Whether the server has sent a warning, as when a commit did not wait for a standby.
     has_warned: Arc<AtomicBool>,
 }
@@ -36,6 +36,10 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqs
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
     SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = '10s'; \
     SET client_min_messages = warning; SET default_transaction_isolation = 'read committed'";
+
+/// A statement, which is sent when this is polled first.
+pub(super) type Statement<'s> =
+    Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + 's>>;
 
 impl Connection {
     /// Connects to the host that takes changes.

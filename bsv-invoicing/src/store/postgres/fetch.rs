@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::Row;
 
 use super::cells::{Cell, Cells};
-use super::connection::{Connection, in_order};
+use super::connection::{Connection, Statement, in_order};
 use super::error::Failure;
 use super::known::{CellRow, Known, RangeKey, Wants, key_of};
 use super::statements::{Parameter, Shape, StatementKey, arrays_of, cells_of_row};
@@ -44,8 +44,8 @@ impl<'w> Fetch<'w> {
         rows.chain(ranges).collect()
     }
 
-    /// The statements with what they are given, in an order that [`take`](Self::take) expects.
-    pub(super) fn parameters(&self) -> Vec<(StatementKey, Vec<Parameter<'w>>)> {
+    /// The statements with what they are given.
+    fn parameters(&self) -> Vec<(StatementKey, Vec<Parameter<'w>>)> {
         let rows = self.rows.iter().map(|(table, keys)| {
             let keys: Vec<_> = keys.iter().map(|key| move |index: usize| &key[index]).collect();
             let columns = table.table().key.iter().copied();
@@ -69,6 +69,17 @@ impl<'w> Fetch<'w> {
             (StatementKey::Scan(*table, *shape), parameters)
         });
         rows.chain(ranges).collect()
+    }
+
+    /// The statements, in an order that [`take`](Self::take) expects.
+    pub(super) fn sent<'s>(&self, connection: &'s Connection) -> Vec<Statement<'s>>
+    where
+        'w: 's,
+    {
+        let statements = self.parameters().into_iter();
+        statements
+            .map(|(key, given)| -> Statement<'s> { Box::pin(connection.run(key, given)) })
+            .collect()
     }
 
     /// Takes in what the statements have answered.
@@ -122,8 +133,7 @@ pub(super) async fn fetch(
 ) -> Result<(), Failure> {
     let fetch = Fetch::new(wants);
     connection.prepare(&fetch.statements()).await?;
-    let statements = fetch.parameters().into_iter();
-    let answers = in_order(statements.map(|(key, given)| connection.run(key, given))).await;
+    let answers = in_order(fetch.sent(connection)).await;
     let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
     fetch.take(answers, known)
 }

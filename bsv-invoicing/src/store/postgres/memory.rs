@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::cells::Cells;
-use super::known::{CellRow, RangeKey, size_of_cells};
+use super::known::{CellRow, Known, RangeKey, size_of_cells};
+use super::rows::Changes;
 use super::tables::TableId;
 
 /// Rows as they were lately. Another process may have changed them since: they tell what will be read, never what it
@@ -14,6 +15,9 @@ pub(super) struct Memory {
     recent: Remembered,
     /// What was remembered until `recent` was begun.
     older: Remembered,
+    /// What the last batch has read and written. It is taken in when there is time.
+    last: Option<Known>,
+    last_changes: Option<Changes>,
 }
 
 #[derive(Default)]
@@ -29,8 +33,27 @@ const MOST: usize = 8 << 20;
 const LARGEST: usize = 4 << 10;
 
 impl Memory {
-    /// Takes note of a row, or that there is none.
-    pub(super) fn note(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+    /// Takes note of what a batch has read. [`take_in`](Self::take_in) remembers it.
+    pub(super) fn note_read(&mut self, known: Known) {
+        self.last = Some(known);
+    }
+
+    /// Takes note of what a batch has written.
+    pub(super) fn note_written(&mut self, changes: Changes) {
+        self.last_changes = Some(changes);
+    }
+
+    /// Remembers what the last batch has read and written.
+    pub(super) fn take_in(&mut self) {
+        if let Some(known) = self.last.take() {
+            known.into_rows().for_each(|(table, key, row)| self.remember(table, key, row));
+        }
+        for (table, rows) in self.last_changes.take().into_iter().flat_map(|it| it.rows) {
+            rows.into_iter().for_each(|(key, change)| self.remember(table, key, change.into_row()));
+        }
+    }
+
+    fn remember(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
         let size = size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
         if size > LARGEST {
             return;

@@ -64,7 +64,7 @@ fn change(
     shared.with_connection(async move |connection| {
         let mut wants = Wants::default();
         shared.want_presence(&mut wants);
-        let (_, known) = begin(connection, &wants).await?;
+        let (_, known) = begin(connection, &wants, Wants::default).await?;
         shared.read_presence(&known)?;
         connection.prepare(&[statement]).await?;
         let is_done = connection.run(statement, given).await?.len() == count;

@@ -1,14 +1,17 @@
 //! The transaction of a batch: what is sent at its beginning, and at its end.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
+use tokio::join;
+use tokio::task::yield_now;
 use tokio::time::timeout;
-use tokio_postgres::Row;
 use tokio_postgres::error::Severity;
 
 use super::cells::Cells;
-use super::connection::{Connection, PATIENCE, in_order};
+use super::connection::{Connection, PATIENCE, Statement, in_order};
 use super::error::{Failure, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, Wants};
@@ -26,15 +29,19 @@ const ADD_AUDIT: StatementKey = StatementKey::Other(
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
 );
 
-type Statement<'s> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + 's>>;
-
 /// Begins a transaction in which nobody else writes, and reads the last step and what is wanted, in one round trip.
-/// Each statement after the lock sees all that was committed before.
+/// Each statement after the lock sees all that was committed before. What else is wanted may be found out meanwhile.
 pub(super) async fn begin(
     connection: &Connection,
     wants: &Wants,
+    else_wanted: impl FnOnce() -> Wants,
 ) -> Result<(Step, Known), Failure> {
-    in_time(read(connection, LOCK, wants, None)).await
+    let else_wanted = async || {
+        // The database begins.
+        yield_now().await;
+        else_wanted()
+    };
+    in_time(read(connection, LOCK, wants, else_wanted, None)).await
 }
 
 /// Begins a transaction that sees the database as it is at one moment, and likewise reads.
@@ -42,12 +49,12 @@ pub(super) async fn begin_snapshot(
     connection: &Connection,
     wants: &Wants,
 ) -> Result<(Step, Known), Failure> {
-    in_time(read(connection, SNAPSHOT, wants, None)).await
+    in_time(read(connection, SNAPSHOT, wants, async || Wants::default(), None)).await
 }
 
 /// Reads the last step, and what is wanted, as they are at one moment, in one round trip.
 pub(super) async fn look(connection: &Connection, wants: &Wants) -> Result<(Step, Known), Failure> {
-    in_time(read(connection, SNAPSHOT, wants, Some("COMMIT"))).await
+    in_time(read(connection, SNAPSHOT, wants, async || Wants::default(), Some("COMMIT"))).await
 }
 
 /// Reads what else is wanted in the transaction that the connection is in.
@@ -67,27 +74,40 @@ async fn read(
     connection: &Connection,
     begin: &'static str,
     wants: &Wants,
+    else_wanted: impl AsyncFnOnce() -> Wants,
     end: Option<&'static str>,
 ) -> Result<(Step, Known), Failure> {
-    let fetch = Fetch::new(wants);
-    let statements = [&[step::READ_LAST][..], &fetch.statements()].concat();
-    connection.prepare(&statements).await?;
+    let first = Fetch::new(wants);
+    connection.prepare(&[&[step::READ_LAST][..], &first.statements()].concat()).await?;
     let mut sent: Vec<Statement<'_>> = vec![
         Box::pin(connection.control(begin)),
         Box::pin(connection.run(step::READ_LAST, Vec::new())),
     ];
-    for (key, given) in fetch.parameters() {
-        sent.push(Box::pin(connection.run(key, given)));
-    }
+    sent.extend(first.sent(connection));
+    let mut begun = pin!(in_order(sent));
+    let early = poll_fn(|context| Poll::Ready(begun.as_mut().poll(context))).await;
+    let wants = else_wanted().await;
+    let rest = Fetch::new(&wants);
+    connection.prepare(&rest.statements()).await?;
+    let mut sent = rest.sent(connection);
     if let Some(end) = end {
         sent.push(Box::pin(connection.control(end)));
     }
-    let answers = in_order(sent).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mut answers = answers.into_iter().skip(1);
-    let step = Step::read(&answers.next().unwrap_or_default())?;
+    let begun = async {
+        match early {
+            Poll::Ready(answers) => answers,
+            Poll::Pending => begun.await,
+        }
+    };
+    let (begun, more) = join!(begun, in_order(sent));
+    let begun = begun.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let more = more.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mut begun = begun.into_iter().skip(1);
+    let step = Step::read(&begun.next().unwrap_or_default())?;
     let mut known = Known::default();
     step.note(&mut known);
-    fetch.take(answers, &mut known)?;
+    first.take(begun, &mut known)?;
+    rest.take(more, &mut known)?;
     Ok((step, known))
 }
 
@@ -155,7 +175,7 @@ pub(super) async fn find_step(
     writer: &[u8],
     writer_step: i64,
 ) -> Result<bool, Failure> {
-    let (last, _) = begin(connection, &Wants::default()).await?;
+    let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
     connection.prepare(&[step::FIND]).await?;
     let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(writer)];
     let found = !connection.run(step::FIND, given).await?.is_empty();

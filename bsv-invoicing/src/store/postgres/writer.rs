@@ -86,9 +86,7 @@ impl SqlBatches {
         let (runtime, connection) = (&self.runtime, self.connection.as_ref());
         let connection = connection.expect("it is open");
         let (done, known) = run(batch, runtime, connection, (process, &step), known)?;
-        for (table, key, row) in known.into_rows() {
-            self.memory.note(table, key, row);
-        }
+        self.memory.note_read(known);
         let Some((told, changes)) = done else {
             runtime.block_on(give_up(connection))?;
             return Ok(None);
@@ -103,11 +101,7 @@ impl SqlBatches {
             Ok(()) => {
                 self.shared.see(&next);
                 self.shared.note_joining(&changes);
-                for (table, rows) in changes.rows {
-                    for (key, change) in rows {
-                        self.memory.note(table, key, change.into_row());
-                    }
-                }
+                self.memory.note_written(changes);
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
@@ -120,15 +114,18 @@ impl SqlBatches {
     /// Begins a transaction, and reads what the batch will read, as far as what is remembered tells that.
     fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
         let connection = self.connection.as_ref().expect("it is open");
-        let nothing = Known::default();
-        let guess = Guess::new(&nothing, Some(&self.memory));
-        let mut wants = rehearse(batch, self.shared.process(), guess);
+        let mut wants = Wants::default();
         for table in EACH_TIME {
             wants.want_row(table, one());
         }
         self.shared.want_presence(&mut wants);
+        let (memory, process) = (&mut self.memory, self.shared.process());
+        let rehearse = || {
+            memory.take_in();
+            rehearse(batch, process, Guess::new(&Known::default(), Some(memory)))
+        };
         let before = self.shared.seen();
-        let (step, known) = self.runtime.block_on(begin(connection, &wants))?;
+        let (step, known) = self.runtime.block_on(begin(connection, &wants, rehearse))?;
         self.shared.note(&step, &before)?;
         self.shared.read_presence(&known)?;
         Ok((step, known))

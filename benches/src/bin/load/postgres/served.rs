@@ -1,17 +1,18 @@
 use std::thread;
 use std::time::Duration;
 
-use bsv_tests::{Postgres, Server, Site, openapi, site::copy_dir};
+use bsv_tests::{Server, Site, openapi, site::copy_dir};
 use serde_json::json;
 
 use super::bare::BareInserts;
+use super::warm_server;
 use crate::Rounds;
 use crate::report::Report;
 use crate::wallet::{CREATORS, create};
 
 /// Measures creating through HTTP, at one server and at two servers of one wallet.
 pub(super) fn measure(rounds: Rounds, report: &mut Report) {
-    let database = Postgres::start();
+    let database = warm_server();
     let url = database.fresh_url();
     let first_site = site(&url);
     let first = start(&first_site);
