@@ -41,8 +41,6 @@ pub(crate) use ids::{id, new_id};
 #[allow(unused_imports, reason = "only the tests of the file use it")]
 pub(crate) use making::reserve_with_change;
 pub(crate) use money::run_random_steps;
-#[allow(unused_imports, reason = "a database reads so many rows for minutes")]
-pub(crate) use totals::many as many_totals;
 
 /// Checks that the rules refuse something, and why.
 macro_rules! assert_refused {
@@ -205,6 +203,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("skipped numbers of keys are watched", unassigned::of_a_skipped_number).await;
     check::<P>("movements are read in parts", unassigned::movements_in_parts).await;
     check::<P>("an audit lists the fee of a payment", totals::of_a_payment).await;
+    check::<P>("an audit adds up any number of items", totals::many).await;
     check::<P>("the confirmations of an invoice are known", answers::settlements).await;
     check::<P>("a marked invoice stays paid", answers::marked).await;
     check::<P>("an expired invoice does not expire again", answers::late_part).await;

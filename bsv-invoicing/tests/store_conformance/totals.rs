@@ -28,8 +28,7 @@ async fn items(store: &impl WalletStore) -> Items {
 }
 
 /// The books hold thousands of everything.
-#[allow(dead_code, reason = "a database reads so many rows for minutes")]
-pub(crate) async fn many(store: &impl WalletStore) {
+pub(super) async fn many(store: &impl WalletStore) {
     const MANY: u64 = 1001;
     shown(store, 1).await;
     let new = || store.create_invoice(new_invoice(at(0), HOUR));

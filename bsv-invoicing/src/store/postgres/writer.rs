@@ -106,7 +106,7 @@ impl SqlBatches {
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
             Err(NotDone::Undecided(error)) => {
-                Err(Stopped::Undecided(Box::new(Undecided { told, after: step, error })))
+                Err(Stopped::Undecided(Box::new(Undecided { told, changes, after: step, error })))
             }
         }
     }
@@ -173,6 +173,7 @@ impl Batches for SqlBatches {
                 Ok(told) => return Ok(told),
                 Err(Stopped::Undecided(commit)) => {
                     if self.is_committed(&commit.after, &commit.error)? {
+                        self.shared.note_joining(&commit.changes);
                         return Ok(Some(commit.told));
                     }
                     Failure::Passing(commit.error)
@@ -203,6 +204,7 @@ enum Stopped {
 /// A batch that may have been committed as a step after another one.
 struct Undecided {
     told: Told,
+    changes: Changes,
     after: Step,
     /// Why that is not known.
     error: EngineError,

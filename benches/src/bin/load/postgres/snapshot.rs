@@ -10,7 +10,7 @@ use super::work::Work;
 use crate::report::{Bar, Report};
 
 /// What keeps the database from removing what is outdated, as a backup does.
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM step";
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM bare";
 
 impl Stores {
     /// Compares creating after a snapshot has been open for so many seconds with creating before, so many times each.
