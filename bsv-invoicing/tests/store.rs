@@ -493,8 +493,3 @@ async fn a_page_looks_at_a_limited_number_of_events() {
     assert!(next.events.iter().map(|event| event.number).eq(8..=10));
     assert_eq!((next.next, next.last), (10, bound + 2));
 }
-
-#[tokio::test]
-async fn an_audit_adds_up_any_number_of_items() {
-    store_conformance::many_totals(&RedbPlace::fresh().open()).await;
-}

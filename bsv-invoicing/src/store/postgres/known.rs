@@ -68,9 +68,7 @@ impl RangeKey {
             _ => false,
         }
     }
-}
 
-impl RangeKey {
     /// Where it begins, in its order.
     fn begin(&self) -> &Bound<Cells> {
         if self.is_descending { &self.to } else { &self.from }

@@ -15,9 +15,9 @@ pub(super) struct Memory {
     recent: Remembered,
     /// What was remembered until `recent` was begun.
     older: Remembered,
-    /// What the last batch has read and written. It is taken in when there is time.
-    last: Option<Known>,
-    last_changes: Option<Changes>,
+    /// What the last batch has read and written. It is remembered when there is time for that.
+    read: Option<Known>,
+    written: Option<Changes>,
 }
 
 #[derive(Default)]
@@ -35,20 +35,20 @@ const LARGEST: usize = 4 << 10;
 impl Memory {
     /// Takes note of what a batch has read. [`take_in`](Self::take_in) remembers it.
     pub(super) fn note_read(&mut self, known: Known) {
-        self.last = Some(known);
+        self.read = Some(known);
     }
 
     /// Takes note of what a batch has written.
     pub(super) fn note_written(&mut self, changes: Changes) {
-        self.last_changes = Some(changes);
+        self.written = Some(changes);
     }
 
     /// Remembers what the last batch has read and written.
     pub(super) fn take_in(&mut self) {
-        if let Some(known) = self.last.take() {
+        if let Some(known) = self.read.take() {
             known.into_rows().for_each(|(table, key, row)| self.remember(table, key, row));
         }
-        for (table, rows) in self.last_changes.take().into_iter().flat_map(|it| it.rows) {
+        for (table, rows) in self.written.take().into_iter().flat_map(|it| it.rows) {
             rows.into_iter().for_each(|(key, change)| self.remember(table, key, change.into_row()));
         }
     }
