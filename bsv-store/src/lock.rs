@@ -13,7 +13,7 @@ use crate::files::{FileError, create_private_dir};
 #[derive(Debug)]
 pub struct DirLock {
     dir: PathBuf,
-    _file: File,
+    file: File,
 }
 
 /// Why a directory could not be locked.
@@ -69,7 +69,7 @@ impl DirLock {
                 // on a full disk.
                 let _ = file.set_len(0);
                 let _ = write!(file, "{program} (process {})", std::process::id());
-                Ok(Self { dir: dir.to_owned(), _file: file })
+                Ok(Self { dir: dir.to_owned(), file })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -91,6 +91,14 @@ impl DirLock {
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that another thread has just forked has it open
+        // until it runs its own program.
+        let _ = self.file.unlock();
     }
 }
 
@@ -124,6 +132,15 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         drop(lock);
         DirLock::acquire(&dir, "second").unwrap();
+    }
+
+    #[test]
+    fn a_child_that_is_being_forked_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = DirLock::acquire(dir.path(), "first").unwrap();
+        let _of_the_child = lock.file.try_clone().unwrap();
+        drop(lock);
+        DirLock::acquire(dir.path(), "second").unwrap();
     }
 
     #[test]

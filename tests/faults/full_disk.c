@@ -37,9 +37,13 @@ static size_t directory_len;
 
 __attribute__((constructor)) static void start(void) {
     const char *path = getenv("BSV_FAULT_CONTROL");
-    directory = getenv("BSV_FAULT_DIR");
-    if (!path || !directory)
+    const char *below = getenv("BSV_FAULT_DIR");
+    if (!path || !below)
         return;
+    /* PostgreSQL writes its titles over the environment. */
+    directory = strdup(below);
+    if (!directory)
+        abort();
     directory_len = strlen(directory);
     int (*real_open)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
     int fd = real_open(path, O_RDWR | O_CLOEXEC);

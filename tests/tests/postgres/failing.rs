@@ -88,9 +88,12 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     assert!(store.get(GetUser(1)).await.unwrap().is_some());
     store.execute(user("Bob".to_owned())).await.unwrap();
     // The database loses the last step.
-    SERVER.query(
-        "DELETE FROM went_back.step WHERE number = (SELECT max(number) FROM went_back.step)",
-    );
+    for (table, number) in [("step", "number"), ("wallet_user", "id")] {
+        let table = format!("went_back.{table}");
+        SERVER.query(&format!(
+            "DELETE FROM {table} WHERE {number} = (SELECT max({number}) FROM {table})"
+        ));
+    }
     let refused = store.execute(user("Eve".to_owned())).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     let refused = store.get(GetUser(1)).await.unwrap_err();
