@@ -88,7 +88,7 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     assert!(store.get(GetUser(1)).await.unwrap().is_some());
     store.execute(user("Bob".to_owned())).await.unwrap();
     // The database loses the last step.
-    for (table, number) in [("step", "number"), ("wallet_user", "id")] {
+    for (table, number) in [("step", "number"), ("wallet_user", "id"), ("event", "number")] {
         let table = format!("went_back.{table}");
         SERVER.query(&format!(
             "DELETE FROM {table} WHERE {number} = (SELECT max({number}) FROM {table})"
