@@ -21,7 +21,8 @@ mod tokens;
 
 use std::sync::LazyLock;
 
-use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
+use bsv_invoicing::ledger::CreateUser;
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore, Timestamp, UserDraft};
 use bsv_tests::{Postgres, repetitions};
 
 /// One server for all tests that do not kill it.
@@ -29,6 +30,12 @@ static SERVER: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsy
 
 fn open(url: &str) -> PostgresWalletStore {
     PostgresWalletStore::open(PostgresOptions::from_url(url).unwrap()).unwrap()
+}
+
+/// Creates a user of this name.
+fn user(name: &str) -> CreateUser {
+    let details = UserDraft { name: name.to_owned(), ..UserDraft::default() };
+    CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
 }
 
 /// How many invoices each of many callers creates.

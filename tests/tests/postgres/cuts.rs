@@ -6,11 +6,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use bsv_invoicing::ledger::CreateUser;
-use bsv_invoicing::{Timestamp, UserDraft, WalletStore};
+use bsv_invoicing::WalletStore;
 use tempfile::TempDir;
 
-use crate::postgres::{SERVER, open};
+use crate::postgres::{SERVER, open, user};
 
 /// What begins a batch.
 const DOOR: &[u8] = b"SELECT 1 FROM door FOR UPDATE";
@@ -134,11 +133,6 @@ fn affected(
     }
     *cut = None;
     Some(armed.passes)
-}
-
-fn user(name: &str) -> CreateUser {
-    let details = UserDraft { name: name.to_owned(), ..UserDraft::default() };
-    CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,21 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bsv_invoicing::ledger::Adopt;
 use bsv_invoicing::ledger::queries::{GetEvents, GetUser};
-use bsv_invoicing::ledger::{Adopt, CreateUser};
-use bsv_invoicing::{
-    PostgresOptions, PostgresWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
-};
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore, WalletStoreError};
 use bsv_store::{KeyEvent, StoreError};
 use bsv_tests::Postgres;
 use tokio::task::JoinSet;
 
-use crate::postgres::{SERVER, open};
-
-fn user(name: String) -> CreateUser {
-    let details = UserDraft { name, ..UserDraft::default() };
-    CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
-}
+use crate::postgres::{SERVER, open, user};
 
 /// Many callers create users in two stores of one schema while the server is killed. Whatever was acknowledged is
 /// there, once.
@@ -39,7 +32,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
                     break;
                 }
                 let name = format!("{caller} {count}");
-                match store.execute(user(name.clone())).await {
+                match store.execute(user(&name)).await {
                     Ok((number, _)) => acknowledged.push((number, name)),
                     Err(WalletStoreError::Store(StoreError::Engine(_) | StoreError::Commit(_))) => {
                     }
@@ -82,11 +75,11 @@ fn remembering(url: &str, dir: &std::path::Path) -> PostgresOptions {
 async fn a_database_that_has_lost_what_was_seen_is_refused() {
     let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("went_back"));
     let store = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
-    store.execute(user("Ada".to_owned())).await.unwrap();
+    store.execute(user("Ada")).await.unwrap();
     drop(store);
     let store = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
     assert!(store.get(GetUser(1)).await.unwrap().is_some());
-    store.execute(user("Bob".to_owned())).await.unwrap();
+    store.execute(user("Bob")).await.unwrap();
     // The database loses the last step.
     for (table, number) in [("step", "number"), ("wallet_user", "id"), ("event", "number")] {
         let table = format!("went_back.{table}");
@@ -94,15 +87,29 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
             "DELETE FROM {table} WHERE {number} = (SELECT max({number}) FROM {table})"
         ));
     }
-    let refused = store.execute(user("Eve".to_owned())).await.unwrap_err();
+    let refused = store.execute(user("Eve")).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     let refused = store.get(GetUser(1)).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     drop(store);
     // A store without a memory takes the database as it is.
-    open(&url).execute(user("Eve".to_owned())).await.unwrap();
+    open(&url).execute(user("Eve")).await.unwrap();
     let refused = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
+}
+
+/// A database of which only a part was restored is not tried again and again: it is damaged.
+#[tokio::test]
+async fn a_number_that_is_new_and_taken_is_damage() {
+    let url = SERVER.url("in_parts");
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    drop(store);
+    SERVER
+        .query("DELETE FROM in_parts.step WHERE number = (SELECT max(number) FROM in_parts.step)");
+    let refused = open(&url).execute(user("Bob")).await.unwrap_err();
+    assert!(matches!(refused, WalletStoreError::Store(StoreError::Damaged(_))), "{refused}");
+    assert_eq!(SERVER.query("SELECT count(*) FROM in_parts.wallet_user"), "1");
 }
 
 /// Whatever a server may remember in its file stays, however old it is.
@@ -110,13 +117,13 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
 async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers() {
     let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("swept"));
     let first = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
-    first.execute(user("Ada".to_owned())).await.unwrap();
+    first.execute(user("Ada")).await.unwrap();
     drop(first);
     let step_of_first = SERVER.query("SELECT max(number) FROM swept.step");
     let elsewhere = tempfile::tempdir().unwrap();
     let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
     for name in ["Bob", "Eve", "Dan"] {
-        second.execute(user(name.to_owned())).await.unwrap();
+        second.execute(user(name)).await.unwrap();
     }
     drop(second);
     SERVER.query("UPDATE swept.step SET made_at = 0");

@@ -1,9 +1,10 @@
 //! Databases that a store refuses, and that refuse a store.
 
-use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
+use bsv_invoicing::ledger::queries::GetUser;
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore};
 use bsv_tests::{Postgres, tls};
 
-use crate::postgres::{SERVER, open};
+use crate::postgres::{SERVER, open, user};
 
 /// Why a database is refused, or refuses.
 fn refusal(url: &str) -> String {
@@ -21,6 +22,20 @@ fn a_schema_of_a_newer_version_or_of_something_else_is_refused() {
     SERVER.query("UPDATE other.meta SET version = 1, name = 'something else'");
     let refused = refusal(&url);
     assert!(refused.contains("is not a wallet store"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_open_store_refuses_a_schema_that_a_newer_version_has_raised() {
+    let url = SERVER.url("raised");
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    SERVER.query("UPDATE raised.meta SET version = 99");
+    let refused = store.execute(user("Bob")).await.unwrap_err().to_string();
+    assert!(refused.contains("written by a newer version"), "{refused}");
+    let refused = store.get(GetUser(1)).await.unwrap_err().to_string();
+    assert!(refused.contains("written by a newer version"), "{refused}");
+    SERVER.query("UPDATE raised.meta SET version = 1");
+    assert_eq!(store.execute(user("Eve")).await.unwrap().0, 2, "Bob was not added");
 }
 
 #[test]

@@ -4,19 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bsv_invoicing::ledger::CreateUser;
 use bsv_invoicing::ledger::queries::GetUser;
-use bsv_invoicing::{PostgresWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError};
+use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
 use bsv_store::StoreError;
 use bsv_tests::Postgres;
 use tokio::task::{JoinSet, block_in_place};
 
-use crate::postgres::open;
-
-fn user(name: String) -> CreateUser {
-    let details = UserDraft { name, ..UserDraft::default() };
-    CreateUser { details, idempotency: None, now: Timestamp::from_micros(1) }
-}
+use crate::postgres::{open, user};
 
 /// Callers who create users until they are told to stop, and tell what was acknowledged.
 struct Load {
@@ -51,7 +45,7 @@ async fn create_users(
             break;
         }
         let name = format!("{caller} {count}");
-        match store.execute(user(name.clone())).await {
+        match store.execute(user(&name)).await {
             Ok((number, _)) => acknowledged.push((number, name)),
             Err(WalletStoreError::Store(StoreError::Engine(_) | StoreError::Commit(_))) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -88,7 +82,7 @@ async fn nothing_acknowledged_is_lost_when_the_standby_is_promoted() {
     let before = standby.query("SELECT count(*) FROM wallet.wallet_user");
     primary.launch();
     standby.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsv-server'");
-    let answer = store.execute(user("after".to_owned())).await;
+    let answer = store.execute(user("after")).await;
     match answer {
         Ok((number, _)) => assert!(number > last),
         Err(error) => {
@@ -109,7 +103,7 @@ async fn what_no_standby_was_waited_for_is_lost_and_missed() {
     let mut primary = Postgres::start();
     let standby = primary.standby();
     let store = Arc::new(open(&Postgres::url_of_either([&primary, &standby], "wallet")));
-    store.execute(user("before".to_owned())).await.unwrap();
+    store.execute(user("before")).await.unwrap();
     block_in_place(|| standby.cut_off(&primary));
     let load = Load::on(&store);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -120,7 +114,7 @@ async fn what_no_standby_was_waited_for_is_lost_and_missed() {
     let acknowledged = load.end().await;
     assert!(acknowledged.len() > 50, "{}", acknowledged.len());
     assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), "1", "the rest is lost");
-    let refused = store.execute(user("after".to_owned())).await.unwrap_err();
+    let refused = store.execute(user("after")).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     let refused = store.get(GetUser(1)).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
@@ -134,7 +128,7 @@ async fn a_commit_that_stops_waiting_for_its_standby_is_not_acknowledged() {
     let primary = Postgres::start();
     let standby = primary.standby();
     let store = open(&primary.url("wallet"));
-    store.execute(user("before".to_owned())).await.unwrap();
+    store.execute(user("before")).await.unwrap();
     block_in_place(|| standby.freeze());
     let cancels = async {
         loop {
@@ -145,13 +139,13 @@ async fn a_commit_that_stops_waiting_for_its_standby_is_not_acknowledged() {
         }
     };
     let answer = tokio::select! {
-        answer = store.execute(user("unsure".to_owned())) => answer,
+        answer = store.execute(user("unsure")) => answer,
         () = cancels => unreachable!("it goes on for ever"),
     };
     let error = answer.expect_err("no standby has it");
     assert!(matches!(error, WalletStoreError::Store(StoreError::Commit(_))), "{error}");
     block_in_place(|| standby.thaw());
-    while store.execute(user("after".to_owned())).await.is_err() {
+    while store.execute(user("after")).await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let count =

@@ -41,10 +41,10 @@ pub(super) enum Unfit {
     #[error("schema {schema} of the database is not a {expected} store")]
     OtherSchema { schema: String, expected: &'static str },
     #[error(
-        "schema {schema} of the database has version {found}, this program knows versions up to {known}: it was \
-         written by a newer version of this software"
+        "the wallet in the database has version {found}, this program knows versions up to {known}: it was written by \
+         a newer version of this software"
     )]
-    NewerSchema { schema: String, found: i32, known: i32 },
+    NewerSchema { found: i32, known: i32 },
 }
 
 impl Failure {
@@ -91,6 +91,7 @@ impl From<tokio_postgres::Error> for Failure {
                 Self::Lasting(StoreError::Engine(Arc::new(full)))
             }
             "XX001" | "XX002" => Self::Lasting(StoreError::damaged(text)),
+            "23505" if is_taken_row(&error) => Self::Lasting(StoreError::damaged(text)),
             _ if is_passing(state) => Self::Passing(Arc::new(text)),
             _ => Self::Lasting(StoreError::Engine(Arc::new(text))),
         }
@@ -122,6 +123,14 @@ fn is_passing(state: &SqlState) -> bool {
         || matches!(code, "40001" | "40P01" | "55P03" | "23505")
         // A transaction that was idle for too long, cannot write, or has failed.
         || matches!(code, "25P03" | "25006" | "25P02")
+}
+
+/// Whether a row that must be new is there already. Under the lock of the door no other writer has made it: the
+/// database was restored in parts, or changed by hand. Two writers meet only at a step, and at a schema that both make.
+fn is_taken_row(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|answer| {
+        answer.schema() != Some("pg_catalog") && answer.table() != Some("step")
+    })
 }
 
 /// Whether a commit that was answered so has not happened.

@@ -42,18 +42,28 @@ pub(super) async fn migrate(
         create(connection, &make_schema).await?;
     }
     let (name, version, incarnation) = read_meta(connection).await?;
-    let schema = options.schema.clone();
     if name != NAME {
+        let schema = options.schema.clone();
         return Err(Unfit::OtherSchema { schema, expected: NAME }.into());
     }
-    let known = i32::try_from(MIGRATIONS.len()).expect("there are few migrations");
-    if version > known {
-        return Err(Unfit::NewerSchema { schema, found: version, known }.into());
-    }
-    if version < known {
+    expect_known(version)?;
+    if version < newest() {
         raise(connection).await?;
     }
     Ok(incarnation)
+}
+
+/// The newest version that this program knows.
+fn newest() -> i32 {
+    i32::try_from(MIGRATIONS.len()).expect("there are few migrations")
+}
+
+/// Fails if a newer version of this software has written the schema.
+pub(super) fn expect_known(version: i32) -> Result<(), Failure> {
+    if version > newest() {
+        return Err(Unfit::NewerSchema { found: version, known: newest() }.into());
+    }
+    Ok(())
 }
 
 /// Makes all in one transaction. Fails if another process makes the same at the same time, which is there then.
@@ -72,7 +82,8 @@ async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failur
         .await
 }
 
-/// Runs the migrations that are missing, while nobody writes.
+/// Runs the migrations that are missing, while nobody writes. Servers of an older version that run refuse from then
+/// on, because they read the version with each step.
 async fn raise(connection: &Connection) -> Result<(), Failure> {
     connection.execute_all("BEGIN; SELECT 1 FROM door FOR UPDATE").await?;
     let (_, version, _) = read_meta(connection).await?;

@@ -6,6 +6,7 @@ use tokio_postgres::Row;
 use super::cells::{Cell, Cells};
 use super::error::Failure;
 use super::known::Known;
+use super::schema::expect_known;
 use super::statements::{Parameter, StatementKey, cells_of_row, now};
 use super::tables::{TableId, one};
 
@@ -26,7 +27,7 @@ pub(super) struct Step {
 pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
     "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
     now!(),
-    ", last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
+    ", (SELECT version FROM meta), last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
      last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
      reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
 ));
@@ -50,12 +51,14 @@ pub(super) const READ_WRITER: StatementKey =
     StatementKey::Other("SELECT writer FROM step WHERE number = $1");
 
 /// Where the figures begin in what [`READ_LAST`] answers.
-const FIGURES: usize = 6;
+const FIGURES: usize = 7;
 
 impl Step {
-    /// The step of a row of [`READ_LAST`].
+    /// The step of a row of [`READ_LAST`]. Fails if the schema has a newer version than this program knows.
     pub(super) fn read(rows: &[Row]) -> Result<Self, Failure> {
         let row = rows.first().ok_or_else(|| missing("the last step"))?;
+        // Another server may have raised the version since this one opened the store.
+        expect_known(row.try_get(6)?)?;
         let hash: &[u8] = row.try_get(4)?;
         let columns = &TableId::AllFigures.table().row;
         Ok(Self {
