@@ -37,6 +37,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             address: ([127, 0, 0, 1], 0).into(),
             tls: None,
             expiry: Duration::from_secs(3600),
+            store: None,
             cache_bytes: 1 << 20,
             merchant: Merchant {
                 name: String::new(),
