@@ -112,6 +112,33 @@ async fn a_number_that_is_new_and_taken_is_damage() {
     assert_eq!(SERVER.query("SELECT count(*) FROM in_parts.wallet_user"), "1");
 }
 
+/// A writer that does not wait for the lock, as where locks do not hold, makes the same step. The other one runs its
+/// batch again.
+#[tokio::test]
+async fn whoever_meets_another_writer_at_a_step_runs_again() {
+    let url = SERVER.url("rivals");
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    let rival = std::thread::spawn(|| {
+        SERVER.query(
+            "BEGIN; SET search_path = rivals; \
+             CREATE TEMP TABLE next AS SELECT * FROM step ORDER BY number DESC LIMIT 1; \
+             UPDATE next SET number = number + 1, writer = '\\x01', last_user = last_user + 1; \
+             INSERT INTO step SELECT * FROM next; \
+             INSERT INTO wallet_user SELECT 2, name, email, avatar, address, phone_number \
+             FROM wallet_user WHERE id = 1; SELECT pg_sleep(1); COMMIT",
+        )
+    });
+    let waiting = "SELECT count(*) FROM pg_stat_activity \
+                   WHERE wait_event = 'PgSleep' AND query LIKE '%rivals%'";
+    while SERVER.query(waiting) != "1" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(store.execute(user("Eve")).await.unwrap().0, 3);
+    rival.join().unwrap();
+    assert_eq!(SERVER.query("SELECT count(*) FROM rivals.wallet_user"), "3");
+}
+
 /// Whatever a server may remember in its file stays, however old it is.
 #[tokio::test]
 async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers() {

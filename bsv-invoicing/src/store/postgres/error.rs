@@ -125,11 +125,11 @@ fn is_passing(state: &SqlState) -> bool {
         || matches!(code, "25P03" | "25006" | "25P02")
 }
 
-/// Whether a row that must be new is there already. Under the lock of the door no other writer has made it: the
-/// database was restored in parts, or changed by hand. Two writers meet only at a step, and at a schema that both make.
+/// Whether a row that must be new is there already, though no other writer has made it: the database was restored in
+/// parts, or changed by hand. Two writers meet at a step, which each adds first, or at a schema that both make.
 fn is_taken_row(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|answer| {
-        answer.schema() != Some("pg_catalog") && answer.table() != Some("step")
+        answer.schema() != Some("pg_catalog") && answer.table().is_some_and(|table| table != "step")
     })
 }
 

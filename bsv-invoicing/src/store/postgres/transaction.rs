@@ -111,14 +111,15 @@ async fn read(
     Ok((step, known))
 }
 
-/// Writes what has changed, adds a step, and commits, in one round trip.
+/// Adds a step, writes what has changed, and commits, in one round trip.
 pub(super) async fn commit(
     connection: &Connection,
     changes: &Changes,
     next: &Step,
     writer_step: i64,
 ) -> Result<(), NotDone> {
-    let mut statements = Vec::new();
+    // Where the lock does not hold, two writers meet at the step before they meet at a row.
+    let mut statements = vec![next.add(writer_step)];
     for (table, rows) in &changes.rows {
         if *table != TableId::AllFigures {
             add_changes(*table, rows, &mut statements);
@@ -127,7 +128,6 @@ pub(super) async fn commit(
     if !changes.audit.is_empty() {
         statements.push((ADD_AUDIT, audit_parameters(changes)));
     }
-    statements.push(next.add(writer_step));
     let keys: Vec<_> = statements.iter().map(|(key, _)| *key).collect();
     connection.prepare(&keys).await?;
     connection.take_warning();
