@@ -3,9 +3,9 @@
 
 #![no_main]
 
+use bsv_fuzz::blocks;
 use bsv_minerid::{Evidence, Ledger, Outcome, verify};
 use bsv_tx::{OutPoint, Script, ScriptBuilder, Transaction, TxIn, TxOut};
-use fuzz::blocks;
 use libfuzzer_sys::fuzz_target;
 
 const PREFIXES: [&[u8]; 3] =

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bsv_fuzz::Service;
 use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
 use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig, StaleCopy};
 use bsv_server::{AccessConfig, Surface};
-use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -5,9 +5,9 @@
 
 use std::sync::LazyLock;
 
+use bsv_fuzz::blocks;
 use bsv_minerid::{Coinbase2, CoinbaseReference, MinerInfo, MinerInfoScript, verify};
 use bsv_tx::{OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, sha256};
-use fuzz::blocks;
 use libfuzzer_sys::fuzz_target;
 
 static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_bytes(&[7; 32]).unwrap());

@@ -3,9 +3,9 @@
 
 #![no_main]
 
+use bsv_fuzz::blocks;
 use bsv_minerid::{Generation, Report, Verdict, verify};
 use bsv_tx::{Instruction, Reader, Script, Signature, Transaction, sha256};
-use fuzz::blocks;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,6 +6,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bsv_fuzz::Service;
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{
     InvoiceDraft, MAX_SATOSHIS, MAX_SECRET_GRACE, ReplayDraft, SecretDraft, Timestamp, UserDraft,
@@ -15,7 +16,6 @@ use bsv_minerid::PlainKeys;
 use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, PeerConfig, WalletConfig};
 use bsv_server::{AccessConfig, Surface};
 use bsv_tx::Network;
-use fuzz::Service;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
