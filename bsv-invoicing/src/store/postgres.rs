@@ -65,7 +65,7 @@ pub struct PostgresWalletStore {
 impl PostgresWalletStore {
     /// Connects to the database, and makes the schema of the wallet where it does not exist.
     pub fn open(options: PostgresOptions) -> Result<Self, OpenWalletStoreError> {
-        // Whoever calls may be in a runtime, which must not be blocked by another one.
+        // A caller may be in a runtime, which must not be blocked by another one.
         let opened = thread::spawn(move || begin(options)).join();
         let Begun { shared, runtime, connection, kept } =
             opened.unwrap_or(Err(StoreError::Panicked))?;
@@ -82,12 +82,13 @@ impl PostgresWalletStore {
         Ok(Self { writer, reader, shared, events })
     }
 
-    /// Fails if a change could not be made now: it begins one, as the others do, and gives it up.
+    /// Fails if nothing could be changed now. It begins a change, and rolls it back.
     pub async fn probe(&self) -> Result<(), WalletStoreError> {
         self.execute(Probe).await
     }
 
-    /// Has the wallet for this process alone, until this is dropped. Fails if another process has it open.
+    /// Keeps all other processes from opening the wallet until this is dropped. Waits for those that have it open, and
+    /// fails if they do not stop.
     pub async fn be_alone(&self) -> Result<(), WalletStoreError> {
         let begun = Instant::now();
         while !self.execute(JoinAlone).await? {
@@ -99,7 +100,7 @@ impl PostgresWalletStore {
         Ok(())
     }
 
-    /// Makes the database belong to no wallet any more, which was copied elsewhere. Nothing opens it then.
+    /// Marks the wallet as moved elsewhere. Nothing opens it any more.
     pub async fn retire(&self) -> Result<(), WalletStoreError> {
         let shared = Arc::clone(&self.shared);
         let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
@@ -113,23 +114,22 @@ impl PostgresWalletStore {
         let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
     }
 
-    /// The access tokens of the servers, by their ids, on a thread that may wait for that.
+    /// The access tokens of the servers, by their ids. This blocks.
     pub fn tokens(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         tokens::read(&self.shared)
     }
 
-    /// Changes when the access tokens have changed, through whichever server. It looks once a second.
+    /// Changes when a server has changed the access tokens, at most a second later.
     pub fn token_changes(&self) -> watch::Receiver<String> {
         self.shared.token_digest.subscribe()
     }
 
-    /// Adds access tokens, all or, if the id of one is taken, none, on a thread that may wait for that. Answers whether
-    /// it did.
+    /// Adds access tokens. If the id of one is taken, it adds none. Answers whether it has added them. This blocks.
     pub fn add_tokens(&self, tokens: &[(String, Vec<u8>)]) -> Result<bool, StoreError> {
         tokens::add(&self.shared, tokens)
     }
 
-    /// Removes an access token, on a thread that may wait for that. Answers whether there was one.
+    /// Removes an access token. Answers whether there was one. This blocks.
     pub fn remove_token(&self, id: &str) -> Result<bool, StoreError> {
         tokens::remove(&self.shared, id)
     }
@@ -257,7 +257,8 @@ impl WalletStore for PostgresWalletStore {
         execute(&self.writer, command).await
     }
 
-    /// Each time all that the query has asked for until then is read anew, as of one moment.
+    /// Runs the query until nothing is missing. Before each run, it reads all that the query has asked for, as of one
+    /// moment.
     async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
         loop {
@@ -326,7 +327,7 @@ impl WalletStore for PostgresWalletStore {
     }
 }
 
-/// What a query answers if what is not known is absent, and what that is.
+/// What a query answers if it takes unknown rows for absent, and which rows these are.
 fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
     let guess = Guess::new(known, None);
     let run = || query.run(&SqlRows::to_read(&guess));
@@ -336,7 +337,7 @@ fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreErr
     (answer.unwrap_or(Err(StoreError::Panicked.into())), wants)
 }
 
-/// How much of what was read is kept in memory while much is read, in bytes.
+/// How many bytes of rows a long read keeps in memory.
 const MOST_KNOWN: usize = 16 << 20;
 
 /// Answers a query on a connection of its own, row by row.
@@ -364,7 +365,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
 }
 
 impl Drop for PostgresWalletStore {
-    /// What this process has claimed and reserved is free for others at once.
+    /// Gives up all claims and reservations of this process, so that others need not wait for them.
     fn drop(&mut self) {
         if !self.shared.has_joined() {
             return;
@@ -374,7 +375,7 @@ impl Drop for PostgresWalletStore {
             let leave = execute(&self.writer, Leave { process: None });
             runtime.block_on(async { timeout(PATIENCE, leave).await }).ok()
         };
-        // Whoever drops this may be in a runtime, which must not be blocked by another one.
+        // This may be dropped in a runtime, which must not be blocked by another one.
         thread::scope(|scope| drop(scope.spawn(leave).join()));
     }
 }

@@ -1,5 +1,5 @@
-//! How plain values take columns. All numbers are `bigint`, and all texts are `bytea` of UTF-8: a `text` cannot hold
-//! every text.
+//! How plain values become columns. All numbers are `bigint`. All texts are UTF-8 in `bytea`, because a `text` cannot
+//! hold U+0000.
 
 use redb::Value;
 
@@ -64,7 +64,7 @@ pub(super) fn cells_of<V: Columns>(value: &Stored<'_, V>) -> Cells {
     cells
 }
 
-/// The value that takes these cells, all of them.
+/// The value of these cells. It uses all of them.
 pub(super) fn read_cells<V: Columns>(cells: &[Cell]) -> Result<Stored<'_, V>, Damaged> {
     let mut reader = CellReader::Row(cells);
     let value = V::read(&mut reader)?;
@@ -163,8 +163,8 @@ fn damaged(what: &str) -> Damaged {
     Damaged(format!("a row with {what}"))
 }
 
-/// A number as the database holds it. The highest stands for all that it cannot hold: no amount, no time and no
-/// count comes near it, but "for ever" and the ends of ranges are beyond it.
+/// A number as the database holds it. The highest `bigint` stands for every higher number. No amount, time or count
+/// comes near it, but "for ever" and the ends of ranges lie beyond it.
 pub(super) fn to_number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

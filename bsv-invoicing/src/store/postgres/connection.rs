@@ -30,8 +30,8 @@ pub(super) struct Connection {
 /// How long a connection may take to be there, or to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A session finds rows through indexes, whatever the database thinks of how many rows there are, and does not keep
-/// others from writing when its process stands still for longer than its claim lasts.
+/// A session always finds rows through indexes, because the planner may guess wrongly how many rows there are. The
+/// database ends the transaction of a process that stands still, so that others can write.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
     SET idle_in_transaction_session_timeout = '5s'; SET statement_timeout = '10s'; \

@@ -10,12 +10,12 @@ use tokio_postgres::error::SqlState;
 
 use crate::ledger::rows::Damaged;
 
-/// Why something was not done, all of it.
+/// Why a transaction has failed. It has changed nothing.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
-    /// The database, or the way to it, may well do it soon: it is worth trying again.
+    /// It may succeed soon if it is tried again.
     Passing(EngineError),
-    /// It will not.
+    /// It fails each time.
     Lasting(StoreError),
 }
 
@@ -110,8 +110,8 @@ impl From<Damaged> for Failure {
     }
 }
 
-/// Whether a statement that failed so may succeed when it is tried again: it met others, or the server goes, comes, or
-/// is no primary any more.
+/// Whether a statement that failed with this error may succeed when it is tried again: another transaction was in its
+/// way, or the server stops, starts, or is no longer the primary.
 fn is_passing(state: &SqlState) -> bool {
     let code = state.code();
     let of_class = |class: &str| code.starts_with(class);
@@ -133,7 +133,7 @@ fn is_taken_row(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Whether a commit that was answered so has not happened.
+/// Whether this answer to a commit means that the commit has not happened.
 pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
     let refused = |state: &SqlState| {
         let code = state.code();

@@ -1,5 +1,5 @@
-//! Reading what is wanted: one statement for all wanted rows of a table, and one for all ranges of a shape, sent
-//! together.
+//! Reads wanted rows. One statement reads all wanted rows of a table by their keys. One reads all ranges of a shape.
+//! All are sent together.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -125,7 +125,7 @@ fn cell_row(id: TableId, row: &Row, first: usize) -> Result<(Vec<Cell>, Vec<Cell
     Ok((key, rest))
 }
 
-/// Reads what is wanted in the transaction that the connection is in.
+/// Reads the wanted rows in the open transaction of the connection.
 pub(super) async fn fetch(
     connection: &Connection,
     wants: &Wants,

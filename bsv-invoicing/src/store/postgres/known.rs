@@ -38,7 +38,7 @@ pub(super) struct Known {
 struct FirstRows {
     begin: Bound<Cells>,
     rows: Vec<CellRow>,
-    /// How many were asked for. Fewer than that are all.
+    /// How many were asked for. If there are fewer, the range has no more.
     limit: usize,
 }
 

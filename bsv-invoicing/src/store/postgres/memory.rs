@@ -8,14 +8,14 @@ use super::known::{CellRow, Known, RangeKey, size_of_cells};
 use super::rows::Changes;
 use super::tables::TableId;
 
-/// Rows as they were lately. Another process may have changed them since: they tell what will be read, never what it
-/// holds.
+/// Rows as they were lately. Another process may have changed them since. They serve to guess which rows a batch will
+/// read. No batch is run on them.
 #[derive(Default)]
 pub(super) struct Memory {
     recent: Remembered,
-    /// What was remembered until `recent` was begun.
+    /// The former `recent`.
     older: Remembered,
-    /// What the last batch has read and written. It is remembered when there is time for that.
+    /// What the last batch has read and written. The next batch takes it in while the database begins a transaction.
     read: Option<Known>,
     written: Option<Changes>,
 }
@@ -27,9 +27,9 @@ struct Remembered {
     size: usize,
 }
 
-/// When the older half is forgotten, in bytes.
+/// At this size, in bytes, `recent` replaces `older`.
 const MOST: usize = 8 << 20;
-/// Whoever reads a larger row finds nothing in it that tells what else to read.
+/// Larger rows hold transactions and messages, which name no other rows to read.
 const LARGEST: usize = 4 << 10;
 
 impl Memory {

@@ -20,7 +20,7 @@ pub struct PostgresOptions {
     pub(super) tls: MakeRustlsConnect,
     /// Small letters, digits and underscores.
     pub(super) schema: String,
-    /// Of a server: where it remembers who it is, and the last step that it has seen.
+    /// The file in which a server remembers who it is, and the last step that it has seen.
     pub(super) memory: Option<PathBuf>,
 }
 

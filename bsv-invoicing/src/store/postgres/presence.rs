@@ -1,5 +1,5 @@
-//! Which processes are alive: each raises a number every second, and counts as dead when the others have not seen that
-//! for a while. No clock is compared with another.
+//! Tells which processes are alive. Each raises a number every second. It counts as dead when another process has seen
+//! the same number for a while. Clocks of different machines are never compared.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -38,8 +38,8 @@ impl Beats {
         dead
     }
 
-    /// Forgets all beats. Whoever could not look for a while does not know whether others were alive: perhaps they
-    /// could not reach the database either.
+    /// Forgets all beats. A process that could not reach the database for a while does not know whether the others were
+    /// alive: perhaps they could not reach it either.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }

@@ -1,5 +1,5 @@
-//! The thread that reads: look-ups that wait at the same time share statements, long reads see one moment, and what
-//! others have committed is noticed.
+//! The thread that reads. Look-ups that wait at the same time share statements. A long read sees the database as of one
+//! moment. The thread also notices what other processes have committed.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ pub(super) type Found = Result<Arc<Known>, StoreError>;
 enum Job {
     /// Reads what is wanted.
     Look(Wants, oneshot::Sender<Found>),
-    /// Reads several times what is wanted then, all as of one moment.
+    /// Reads several times, as of one moment.
     Snapshot(mpsc::Receiver<(Wants, oneshot::Sender<Result<Known, StoreError>>)>),
 }
 
@@ -43,10 +43,10 @@ pub(super) struct Snapshot(mpsc::Sender<(Wants, oneshot::Sender<Result<Known, St
 
 /// How many look-ups share statements at most.
 const TOGETHER: usize = 256;
-/// Who reads much keeps nobody from writing, and thinks for a while between two reads.
+/// A long read blocks no writer, and its caller may take a while between two reads.
 const PATIENT: &str =
     "SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '60s'";
-/// How often it is looked what others have committed.
+/// How often the thread looks for commits of other processes.
 const POLL: Duration = Duration::from_millis(50);
 
 impl Reader {

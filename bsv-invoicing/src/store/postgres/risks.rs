@@ -1,4 +1,4 @@
-//! Settings of the database that put at risk what is committed.
+//! Warns of settings of the database that put commits at risk.
 
 use super::connection::Connection;
 use super::error::Failure;

@@ -30,22 +30,22 @@ pub(super) trait Source {
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError>;
 }
 
-/// What is known. What is not is taken to be as it is remembered, or else for absent, and noted: what is made of it is a
-/// guess, which tells what else to read.
+/// Rows to rehearse a batch on. A row that is not known is taken from the memory, or else is taken for absent, and is
+/// noted. The outcome of a rehearsal is a guess, and is dropped. The noted rows are what the batch probably reads.
 pub(super) struct Guess<'k> {
     known: &'k Known,
     memory: Option<&'k Memory>,
     wants: RefCell<Wants>,
-    /// How much may still be read. Rules end on rows that fit together, and may go round in circles on others.
+    /// How much may still be read. On guessed rows, which may contradict each other, a rule may never end.
     budget: Cell<usize>,
 }
 
 /// How much a guess reads.
 const BUDGET: usize = 50_000;
-/// What it costs to ask again for what is taken for absent.
+/// What it costs to ask again for a row that is taken for absent.
 const COST_OF_REPEATING: usize = 1_000;
 
-/// What is known, or is read when it is needed.
+/// Rows that are known. Others are read when a rule asks for them.
 pub(super) struct Reading<'k> {
     pub(super) known: RefCell<Known>,
     pub(super) read: &'k dyn Fn(&Wants, &mut Known) -> Result<(), StoreError>,
@@ -62,7 +62,7 @@ pub(super) struct Changes {
     pub(super) now_micros: u64,
 }
 
-/// What becomes of the row of a key.
+/// What a batch does to the row of a key.
 #[derive(Debug)]
 pub(super) enum Change {
     /// The database has no row of this key.
@@ -100,7 +100,7 @@ impl<'k> Guess<'k> {
         Self { known, memory, wants: RefCell::default(), budget: Cell::new(BUDGET) }
     }
 
-    /// What it reads from now on is read for something else.
+    /// Begins to guess what another command reads.
     pub(super) fn begin_anew(&self) {
         self.budget.set(BUDGET);
     }
@@ -125,7 +125,7 @@ impl<'k> Guess<'k> {
 
 /// Why a guess ends.
 #[derive(Debug, thiserror::Error)]
-#[error("what is not known leads nowhere")]
+#[error("a rule does not end on guessed rows")]
 struct TooLong;
 
 impl Source for Guess<'_> {

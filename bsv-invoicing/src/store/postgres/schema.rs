@@ -5,9 +5,9 @@ use super::error::{Failure, Unfit};
 use super::options::PostgresOptions;
 use super::statements::{Parameter, StatementKey};
 
-/// What leads to each version in turn. An empty schema has version 0.
+/// The migrations to versions 1, 2 and so on. An empty schema has version 0.
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
-/// What schemas hold: tells them apart from those of other services.
+/// The name in `meta`. It tells a wallet's schema from that of another service.
 const NAME: &str = "wallet";
 
 /// Answers whether the role may use the schema, if there is one.
@@ -66,7 +66,7 @@ pub(super) fn expect_known(version: i32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes all in one transaction. Fails if another process makes the same at the same time, which is there then.
+/// Makes the schema in one transaction. Fails if another process makes it at the same time; then it exists.
 async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failure> {
     let mut incarnation = [0; 16];
     getrandom::fill(&mut incarnation).map_err(|error| Failure::of(&error))?;
@@ -82,8 +82,8 @@ async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failur
         .await
 }
 
-/// Runs the migrations that are missing, while nobody writes. Servers of an older version that run refuse from then
-/// on, because they read the version with each step.
+/// Runs the missing migrations under the lock of the door. Servers of an older version read the version with each step,
+/// and refuse to go on.
 async fn raise(connection: &Connection) -> Result<(), Failure> {
     connection.execute_all("BEGIN; SELECT 1 FROM door FOR UPDATE").await?;
     let (_, version, _) = read_meta(connection).await?;

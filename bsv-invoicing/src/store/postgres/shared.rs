@@ -24,9 +24,9 @@ use crate::model::time::Timestamp;
 /// What the parts of an open store share.
 pub(super) struct Shared {
     pub(super) options: PostgresOptions,
-    /// What tells this process from others, also from others with a copy of its data directory.
+    /// The id of this process. No other process has it, not even one with a copy of its data directory.
     pub(super) id: [u8; 16],
-    /// What tells its data directory from others.
+    /// The id of its data directory.
     pub(super) machine: [u8; 16],
     pub(super) incarnation: Incarnation,
     pub(super) counts: StoreCounts,
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     /// What the database's clock showed when this process had begun, in microseconds since 1970. The system's clock
     /// may jump meanwhile.
     clock_then: AtomicI64,
-    /// A digest of the access tokens, as far as that is known.
+    /// A digest of the access tokens. It is empty until they have been read.
     pub(super) token_digest: watch::Sender<String>,
     has_joined: AtomicBool,
     /// Whether others took this process for dead.
@@ -127,7 +127,7 @@ impl Shared {
     /// Takes note of what that row says.
     pub(super) fn read_presence(&self, known: &Known) -> Result<(), Failure> {
         let row = known.row(Processes::TABLE_ID, &Processes::key_cells(&self.process()));
-        // Under the lock of the door it does not begin to be there meanwhile.
+        // Under the lock of the door, nobody adds it meanwhile.
         self.note_presence(self.has_joined(), row.flatten().is_some())
     }
 
@@ -160,7 +160,7 @@ impl Shared {
         ProcessId::from_bytes(self.id)
     }
 
-    /// Tells the number of the last event, which is never behind what was told.
+    /// Tells the number of the last event. The number that is told never falls.
     pub(super) fn tell_event(&self, number: u64) {
         self.last_event.send_if_modified(|last| {
             let is_new = number > *last;
@@ -169,7 +169,7 @@ impl Shared {
         });
     }
 
-    /// Connects to the store that was opened, which has not gone back.
+    /// Connects again. Fails if the database is another store, or has lost a step that this process has seen.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.options).await?;
         expect_incarnation(&connection, &self.options, &self.incarnation).await?;
@@ -177,7 +177,7 @@ impl Shared {
         Ok(connection)
     }
 
-    /// Does some work on a connection of its own, and waits for it.
+    /// Does some work on a new connection, and blocks until it is done.
     pub(super) fn with_connection<T>(
         &self,
         work: impl AsyncFnOnce(&Connection) -> Result<T, Failure>,

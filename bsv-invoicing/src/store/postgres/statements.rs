@@ -1,5 +1,5 @@
-//! The statements that read and write rows: one for many rows of a table. What they are given is one array for each
-//! column.
+//! The statements that read and write rows. Each reads or writes many rows of a table. Its parameters are one array for
+//! each column.
 
 use std::fmt::Write;
 

@@ -42,7 +42,7 @@ const ADD: StatementKey = StatementKey::Other(concat!(
     ")"
 ));
 
-/// What a writer has made after a step.
+/// Steps after a number that a writer has made.
 pub(super) const FIND: StatementKey =
     StatementKey::Other("SELECT number FROM step WHERE number > $1 AND writer = $2");
 

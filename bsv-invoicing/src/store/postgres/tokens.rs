@@ -1,4 +1,4 @@
-//! Access tokens, which all servers of a wallet accept. What a token is, is theirs to say.
+//! Access tokens, which all servers of a wallet accept. The server defines what a token holds.
 
 use bsv_store::StoreError;
 
@@ -53,8 +53,8 @@ pub(super) fn remove(shared: &Shared, id: &str) -> Result<bool, StoreError> {
     change(shared, REMOVE, 1, vec![Box::new(id)])
 }
 
-/// Runs a statement that changes so many rows, as a server that has the wallet. Answers whether it did: one that changes
-/// fewer changes none.
+/// Runs a statement for a server that has the wallet open. Answers whether it has changed this number of rows. It
+/// changes none rather than fewer.
 fn change(
     shared: &Shared,
     statement: StatementKey,

@@ -21,7 +21,7 @@ use super::step::{self, Step};
 use super::tables::TableId;
 use super::writer::NotDone;
 
-/// Who has this lock writes. The row is never changed.
+/// A process writes only while it holds this lock. The row itself never changes.
 const LOCK: &str = "BEGIN; SELECT 1 FROM door FOR UPDATE";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const ADD_AUDIT: StatementKey = StatementKey::Other(
@@ -29,22 +29,23 @@ const ADD_AUDIT: StatementKey = StatementKey::Other(
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
 );
 
-/// Begins a transaction in which nobody else writes, and reads the last step and what is wanted, in one round trip.
-/// Each statement after the lock sees all that was committed before. What else is wanted may be found out meanwhile.
+/// Begins a transaction under the lock of the door, and reads the last step and the wanted rows, in one round trip. The
+/// statements after the lock see all earlier commits. `else_wanted` runs while the database begins, and names more rows
+/// to read.
 pub(super) async fn begin(
     connection: &Connection,
     wants: &Wants,
     else_wanted: impl FnOnce() -> Wants,
 ) -> Result<(Step, Known), Failure> {
     let else_wanted = async || {
-        // The database begins.
+        // The driver sends the first statements.
         yield_now().await;
         else_wanted()
     };
     in_time(read(connection, LOCK, wants, else_wanted, None)).await
 }
 
-/// Begins a transaction that sees the database as it is at one moment, and likewise reads.
+/// Begins a transaction that sees the database as of one moment, and reads the last step and the wanted rows.
 pub(super) async fn begin_snapshot(
     connection: &Connection,
     wants: &Wants,
@@ -52,12 +53,12 @@ pub(super) async fn begin_snapshot(
     in_time(read(connection, SNAPSHOT, wants, async || Wants::default(), None)).await
 }
 
-/// Reads the last step, and what is wanted, as they are at one moment, in one round trip.
+/// Reads the last step and the wanted rows as of one moment, in one round trip.
 pub(super) async fn look(connection: &Connection, wants: &Wants) -> Result<(Step, Known), Failure> {
     in_time(read(connection, SNAPSHOT, wants, async || Wants::default(), Some("COMMIT"))).await
 }
 
-/// Reads what else is wanted in the transaction that the connection is in.
+/// Reads more rows in the open transaction of the connection.
 pub(super) async fn read_more(
     connection: &Connection,
     wants: &Wants,
@@ -161,13 +162,13 @@ pub(super) async fn commit(
     }
 }
 
-/// Ends a transaction that is to leave nothing behind.
+/// Rolls the transaction back.
 pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
     connection.control("ROLLBACK").await?;
     Ok(())
 }
 
-/// Whether this writer has made a step after the one of this number. If it has, that step is on the disk, and on the
+/// Whether this writer has made a step after the one of this number. If it has, that step is durable, also on the
 /// standby that commits wait for. Nobody else commits meanwhile.
 pub(super) async fn find_step(
     connection: &Connection,

@@ -1,5 +1,5 @@
-//! What a process does from time to time: it shows that it is alive and looks whether others are, remembers the last
-//! step that it has seen, also where the database cannot lose it, and removes steps that nobody asks for any more.
+//! What a process does every second. It shows that it is alive, and looks whether the others are. It remembers the last
+//! step that it has seen, in the database and on its own disk. It removes old steps.
 
 use std::path::Path;
 use std::sync::Weak;
@@ -24,7 +24,7 @@ use crate::model::process::ProcessId;
 const TICK: Duration = Duration::from_secs(1);
 /// How long the work of a tick may take.
 const TICK_PATIENCE: Duration = Duration::from_secs(2);
-/// For so many ticks steps may wait to be removed.
+/// Old steps are removed once in so many ticks.
 const SWEEP_TICKS: u64 = 10;
 
 const REMEMBER: StatementKey = StatementKey::Other(concat!(
@@ -80,8 +80,8 @@ pub(super) fn recall(path: &Path, incarnation: &Incarnation) -> Result<Option<Re
     read().map(Some).ok_or_else(damaged)
 }
 
-/// Has a server remember the last step that it has seen instead of the one that its file has (`kept`), if it has one.
-/// The database knows of both before the file changes, so that neither is removed while the file may have it.
+/// Makes the file of a server name the last step that the server has seen, instead of `kept`. The database records both
+/// steps before the file changes, so that it keeps whichever of them the file names.
 pub(super) async fn remember(
     path: &Path,
     shared: &Shared,
@@ -121,7 +121,7 @@ fn keep(path: &Path, shared: &Shared, seen: Seen, kept: &mut Option<Seen>) -> Re
     Ok(())
 }
 
-/// Does what a server does every second, until it is dropped. A process without a memory is no server.
+/// Does what a server does every second, until it is dropped. Only servers have a memory.
 pub(super) async fn keep_up(
     shared: &Shared,
     writer: &Weak<GroupWriter<SqlBatches>>,
@@ -157,7 +157,7 @@ pub(super) async fn keep_up(
     }
 }
 
-/// Removes processes that count as dead: what they did is free for others.
+/// Removes processes that count as dead. Other processes may then claim their work.
 async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
     for process in dead {
         let Some(writer) = writer.upgrade() else { return };
@@ -175,7 +175,7 @@ async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
     }
 }
 
-/// Ends the work of a process that stops: what it has seen is kept.
+/// Remembers the last step once more before the process stops.
 pub(super) async fn stop(shared: &Shared, kept: &mut Option<Seen>) {
     let Some(path) = &shared.options.memory else { return };
     let stopping = async {
@@ -188,7 +188,7 @@ pub(super) async fn stop(shared: &Shared, kept: &mut Option<Seen>) {
     }
 }
 
-/// Keeps what a server has seen though the database cannot be told so: it may have lost that.
+/// Writes the file of a server though the database does not answer: the database may have lost the step.
 fn keep_alone(path: &Path, shared: &Shared, kept: &mut Option<Seen>, failure: Failure) {
     let kept = keep(path, shared, shared.seen(), kept);
     for failure in [Some(failure), kept.err()].into_iter().flatten() {

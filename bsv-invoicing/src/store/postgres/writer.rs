@@ -1,4 +1,4 @@
-//! Batches of commands: one transaction each, under the lock of the door.
+//! Runs batches of commands. Each batch is one transaction under the lock of the door.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,22 +32,22 @@ pub(super) struct SqlBatches {
     connection: Option<Connection>,
     /// How many commits this writer has tried.
     tried: i64,
-    /// What tells what a batch will read.
+    /// Rows on which batches are rehearsed.
     memory: Memory,
 }
 
-/// What is told of a batch.
+/// What others are told of a batch.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) last_event: u64,
     pub(super) kinds: Vec<EventKind>,
 }
 
-/// Why a batch was not committed, as far as is known.
+/// Why a batch is not known to be committed.
 pub(super) enum NotDone {
-    /// It was not.
+    /// It is not committed.
     Failed(Failure),
-    /// It is not known whether it was, and who will tell.
+    /// Nobody knows yet whether it is committed.
     Undecided(EngineError),
 }
 
@@ -57,12 +57,12 @@ impl From<Failure> for NotDone {
     }
 }
 
-/// How long the first pause is before something is tried again; it doubles.
+/// The first pause between two attempts. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// The tables whose only rows every batch reads.
+/// The tables of one row that every batch reads.
 const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
-/// How often a batch runs at most on what is known. After that, what is missing is read when it is needed.
+/// How often a batch runs on known rows at most. Then each missing row is read when a rule asks for it.
 const GUESSES: usize = 8;
 
 impl SqlBatches {
@@ -111,7 +111,7 @@ impl SqlBatches {
         }
     }
 
-    /// Begins a transaction, and reads what the batch will read, as far as what is remembered tells that.
+    /// Begins a transaction, and reads the rows that the batch reads in a rehearsal.
     fn begin(&mut self, batch: &mut Batch<Self>) -> Result<(Step, Known), Failure> {
         let connection = self.connection.as_ref().expect("it is open");
         let mut wants = Wants::default();
@@ -131,7 +131,7 @@ impl SqlBatches {
         Ok((step, known))
     }
 
-    /// Finds out whether a commit has happened whose answer is lost.
+    /// Finds out whether a commit has happened. Its answer was lost.
     fn is_committed(&mut self, after: &Step, error: &EngineError) -> Result<bool, StoreError> {
         tracing::warn!(
             "it is not known whether a change was committed, which is looked up: {error}"
@@ -216,7 +216,7 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// Runs the commands one after the other on what is guessed. Answers what they read that is not known.
+/// Runs the commands one after the other on guessed rows. Answers which rows they read that are not known.
 fn rehearse(batch: &mut Batch<SqlBatches>, process: ProcessId, guess: Guess<'_>) -> Wants {
     let rehearsed = catch_unwind(AssertUnwindSafe(|| {
         let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) else { return };
@@ -225,12 +225,12 @@ fn rehearse(batch: &mut Batch<SqlBatches>, process: ProcessId, guess: Guess<'_>)
             batch.rehearse(command, &mut books);
         }
     }));
-    // What was read until then is worth reading.
+    // A command may panic on guessed rows. What it has read until then is still worth reading.
     drop(rehearsed);
     guess.into_wants()
 }
 
-/// What a batch has done: what is told of it, and what it changes, if it changes something.
+/// What others are told of a batch, and what it changes. `None` if it changes nothing.
 type Ran = Option<(Told, Changes)>;
 
 /// Runs the batch. Answers what it has done, and what it has read.
@@ -310,8 +310,7 @@ fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
     }
 }
 
-/// The failure of an operation that the rules cannot refuse. A refusal means that the store is
-/// damaged.
+/// The failure of an operation that rules never refuse. A refusal means that the store is damaged.
 fn store_error(error: WalletStoreError) -> StoreError {
     match error {
         WalletStoreError::Store(error) => error,
@@ -319,7 +318,7 @@ fn store_error(error: WalletStoreError) -> StoreError {
     }
 }
 
-/// Pauses before something is tried again.
+/// Pauses between attempts.
 #[derive(Default)]
 struct Pauses(u32);
 
