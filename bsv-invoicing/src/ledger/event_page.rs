@@ -2,7 +2,7 @@
 
 use crate::ledger::Query;
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{AllFigures, Events, ReadRows};
+use crate::ledger::rows::{AllFigures, Events, ReadRows, try_all};
 use crate::ledger::told::event;
 use crate::model::event::{EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};
 
@@ -30,16 +30,18 @@ impl Query for GetEventPage {
             if read.is_empty() {
                 break;
             }
+            let mut matching = Vec::new();
             for (number, row) in read {
-                if page.events.len() == limit {
+                if page.events.len() + matching.len() == limit {
                     break;
                 }
                 looked_at += 1;
                 page.next = number;
                 if filter.has(row.kind) {
-                    page.events.push(event(rows, number, &row)?);
+                    matching.push((number, row));
                 }
             }
+            page.events.extend(try_all(matching, |(number, row)| event(rows, number, &row))?);
         }
         Ok(page)
     }

@@ -1,6 +1,6 @@
 //! A block has left the main chain.
 
-use crate::ledger::rows::{MinedAt, Rows};
+use crate::ledger::rows::{MinedAt, Rows, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionState};
@@ -21,11 +21,13 @@ impl Command for ForgetBlock {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let at = books.next_event_at(self.now);
         let height = self.block.height;
-        for ((_, number), ()) in books.rows.range::<MinedAt>((height, 0)..=(height, u64::MAX))? {
+        let mined = books.rows.range::<MinedAt>((height, 0)..=(height, u64::MAX))?;
+        let forgotten = try_all(mined, |((_, number), ())| {
             if books.transaction(number)?.state == TransactionState::Mined(self.block) {
                 books.change_state(number, TransactionState::Contested { told: false }, at)?;
             }
-        }
-        Ok(())
+            Ok(())
+        });
+        forgotten.map(drop)
     }
 }

@@ -9,7 +9,7 @@ use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
     AllFigures, Damaged, Invoices, Outgoing, RawTransactions, ReadRows, Receipts, Transactions,
-    Withdrawals,
+    Withdrawals, try_all,
 };
 use crate::model::coin::Chain;
 use crate::model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
@@ -37,15 +37,18 @@ impl Query for GetMovements {
         let mut next = last.map(|(number, _)| *number);
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         let mut reader = Reader { rows, figures, movements: Vec::new() };
+        // As in `try_all`, an error does not end the loop.
+        let mut outcome = Ok(());
         for (number, record) in looked_at {
             if reader.movements.len() >= PART {
                 next = Some(number - 1);
                 break;
             }
             if (from..to).contains(&record.at) && record.state.spends() {
-                reader.read(number, &record)?;
+                outcome = outcome.and(reader.read(number, &record));
             }
         }
+        outcome?;
         Ok(MovementPage { movements: reader.movements, next })
     }
 }
@@ -77,11 +80,8 @@ impl<R: ReadRows> Reader<'_, R> {
 
     /// The sum of the coins that a transaction spends.
     fn spent(&self, number: u64) -> Result<u64, R::Error> {
-        let mut sum = 0_u64;
-        for key in spent_by(self.rows, number)? {
-            sum = sum.saturating_add(receipt(self.rows, key)?.satoshis);
-        }
-        Ok(sum)
+        let spent = try_all(spent_by(self.rows, number)?, |key| receipt(self.rows, key))?;
+        Ok(spent.iter().fold(0, |sum: u64, it| sum.saturating_add(it.satoshis)))
     }
 
     fn add_payment(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {

@@ -4,7 +4,7 @@
 use bsv_tx::{Transaction, Txid};
 
 use crate::ledger::rows::{
-    Claims, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
+    Claims, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched, try_all,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::process::Task;
@@ -49,7 +49,7 @@ impl Command for Notice {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        for Noticed { transaction, place, came_at } in &self.shown {
+        let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at }| {
             let Known { mut records, lacking, .. } = known(&books.rows, transaction)?;
             if !lacking.is_empty() {
                 records.push(books.note_found(transaction, &lacking, *came_at)?);
@@ -62,8 +62,9 @@ impl Command for Notice {
                     ShownPlace::Block(proof) => books.mine(number, record, proof, self.now)?,
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        });
+        noticed.map(drop)
     }
 }
 
@@ -150,8 +151,7 @@ pub(crate) fn records_of<R: ReadRows>(
     txid: &Txid,
 ) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
     let numbers = rows.range::<TransactionNumbers>((*txid, 0)..=(*txid, u64::MAX))?;
-    let record = |number| Ok((number, super::effects::transaction(rows, number)?));
-    numbers.into_iter().map(|((_, number), ())| record(number)).collect()
+    try_all(numbers, |((_, number), ())| Ok((number, super::effects::transaction(rows, number)?)))
 }
 
 /// The numbers under which a transaction pays an invoice, and the record under each.

@@ -16,7 +16,7 @@ use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
     FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
     Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Transactions, Users, WebhookChanges, Withdrawals,
+    Refunds, Transactions, Users, WebhookChanges, Withdrawals, try_all,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -148,7 +148,7 @@ queries! {
     /// Up to `limit` payments by the wallet before the one of this number, the newest first.
     GetOutgoingBefore(payment: u64, limit: usize) => Vec<OutgoingPayment>: |rows| {
         let payments = rows.first::<Outgoing>(..payment, Descending, limit)?;
-        payments.into_iter().map(|(number, it)| outgoing_payment(rows, number, it)).collect()
+        try_all(payments, |(number, it)| outgoing_payment(rows, number, it))
     };
     /// The withdrawal of this number.
     GetWithdrawal(number: u64) => Option<Withdrawal>: |rows| {
@@ -157,7 +157,7 @@ queries! {
     /// Up to `limit` withdrawals before the one of this number, the newest first.
     GetWithdrawalsBefore(number: u64, limit: usize) => Vec<Withdrawal>: |rows| {
         let withdrawals = rows.first::<Withdrawals>(..number, Descending, limit)?;
-        withdrawals.into_iter().map(|(number, it)| withdrawal(rows, number, it)).collect()
+        try_all(withdrawals, |(number, it)| withdrawal(rows, number, it))
     };
     /// What can be refunded of the payments of the invoice with this number, at a time.
     GetRefundable(invoice: u64, now: Timestamp) => Refundable: |rows| {
@@ -169,10 +169,9 @@ queries! {
     GetFollowed(after: u64, limit: usize) => Vec<Followed>: |rows| {
         let from = after.saturating_add(1);
         let followed = rows.first::<FollowedTransactions>(from.., Ascending, limit)?;
-        let followed = followed.into_iter().map(|(number, until)| {
+        try_all(followed, |(number, until)| {
             Ok(Followed { number, record: transaction(rows, number)?, until })
-        });
-        followed.collect()
+        })
     };
     /// How many payments by the wallet wait for their payee, or for the network to show them.
     CountOpenPayments => u64: |rows| count_open_payments(rows);
@@ -230,7 +229,7 @@ queries! {
     /// Up to `limit` events after the one of this number, in order.
     GetEvents(after: u64, limit: usize) => Vec<Event>: |rows| {
         let events = rows.first::<Events>(after.saturating_add(1).., Ascending, limit)?;
-        events.into_iter().map(|(number, row)| event(rows, number, &row)).collect()
+        try_all(events, |(number, row)| event(rows, number, &row))
     };
 }
 
@@ -254,8 +253,9 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
     let marked = rows.get::<Marked>(&invoice)?.is_some();
     let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
     let mut settlement = StoredSettlement { received, marked, ..StoredSettlement::default() };
-    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-        let state = transaction(rows, number)?.state;
+    let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
+    for record in try_all(incoming, |((_, number), ())| transaction(rows, number))? {
+        let state = record.state;
         if !state.counts() {
             continue;
         }
@@ -264,9 +264,8 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
         settlement.confirmations = Some(fewest);
         settlement.contested |= matches!(state, TransactionState::Contested { .. });
     }
-    for (number, refund) in lasting_refunds(rows, invoice)?.into_iter().rev() {
-        settlement.refunds.push(outgoing_payment(rows, number, refund)?);
-    }
+    let refunds = lasting_refunds(rows, invoice)?.into_iter().rev();
+    settlement.refunds = try_all(refunds, |(number, it)| outgoing_payment(rows, number, it))?;
     Ok(settlement)
 }
 
@@ -275,15 +274,13 @@ fn shown_invoices<R: ReadRows>(
     rows: &R,
     numbers: impl Iterator<Item = u64>,
 ) -> Result<Vec<Invoice>, R::Error> {
-    let mut invoices = Vec::new();
-    for number in numbers {
+    let invoices = try_all(numbers, |number| {
         // There is no invoice if its payment was recovered with the words alone.
         let invoice = rows.get::<Invoices>(&number)?;
-        if let Some(invoice) = invoice.filter(|invoice| invoice.deleted_at.is_none()) {
-            invoices.push(with_payments(rows, invoice)?);
-        }
-    }
-    Ok(invoices)
+        let shown = invoice.filter(|invoice| invoice.deleted_at.is_none());
+        shown.map(|invoice| with_payments(rows, invoice)).transpose()
+    })?;
+    Ok(invoices.into_iter().flatten().collect())
 }
 
 /// The invoice, with the fields that payments and refunds set.
@@ -370,16 +367,27 @@ fn invoice_page<R: ReadRows>(
 
 fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>, R::Error> {
     let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+    let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
+    let payments =
+        try_all(incoming, |((_, number), ())| incoming_by(rows, &figures, invoice, number))?;
+    Ok(payments.concat())
+}
+
+/// The payments towards an invoice by a transaction, one for each output.
+fn incoming_by<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    invoice: u64,
+    number: u64,
+) -> Result<Vec<IncomingPayment>, R::Error> {
+    let record = transaction(rows, number)?;
     let mut payments = Vec::new();
-    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-        let record = transaction(rows, number)?;
-        if record.state == TransactionState::Refused {
-            continue;
-        }
-        for (key, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
-            if invoice_of(rows, &figures, receipt.key)? == Some(invoice) {
-                payments.push(IncomingPayment::of(key, &record, receipt.satoshis));
-            }
+    if record.state == TransactionState::Refused {
+        return Ok(payments);
+    }
+    for (key, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
+        if invoice_of(rows, figures, receipt.key)? == Some(invoice) {
+            payments.push(IncomingPayment::of(key, &record, receipt.satoshis));
         }
     }
     Ok(payments)
@@ -412,15 +420,13 @@ fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
 }
 
 fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
-    let mut count = 0;
-    for (number, _) in rows.range::<FollowedTransactions>(..)? {
-        let TransactionRecord { purpose, state, .. } = transaction(rows, number)?;
+    let followed = rows.range::<FollowedTransactions>(..)?;
+    let records = try_all(followed, |(number, _)| transaction(rows, number))?;
+    let open = records.iter().filter(|TransactionRecord { purpose, state, .. }| {
         let waits = matches!(state, TransactionState::Offered | TransactionState::Unseen);
-        if waits && matches!(purpose, Purpose::Outgoing(_)) {
-            count += 1;
-        }
-    }
-    Ok(count)
+        waits && matches!(purpose, Purpose::Outgoing(_))
+    });
+    Ok(open.count() as u64)
 }
 
 fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
@@ -443,9 +449,10 @@ fn ancestors<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<Transaction>, R::
 }
 
 fn blocks<R: ReadRows>(rows: &R, from: u32) -> Result<Vec<BlockPlace>, R::Error> {
+    let mined = rows.range::<MinedAt>((from, 0)..)?;
     let mut blocks = Vec::new();
-    for ((_, number), ()) in rows.range::<MinedAt>((from, 0)..)? {
-        let place = transaction(rows, number)?.state.block();
+    for record in try_all(mined, |((_, number), ())| transaction(rows, number))? {
+        let place = record.state.block();
         let no_block = || Damaged("what is listed as mined is in no block".to_owned());
         let place = place.ok_or_else(no_block)?;
         if blocks.last() != Some(&place) {

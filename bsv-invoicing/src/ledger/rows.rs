@@ -83,6 +83,17 @@ pub trait Table<K: Kind>: ReadTable<K> {
     fn erase(&mut self, key: &K::Key) -> Result<bool, Self::Error>;
 }
 
+/// What `attempt` makes of each item. It goes on after an error, and fails with the first one at the end. A back end may
+/// run a query or a command on the rows that it has, and take others for absent, to learn which rows to read. One run
+/// then names the rows of all items.
+pub(crate) fn try_all<I: IntoIterator, T, E>(
+    items: I,
+    attempt: impl FnMut(I::Item) -> Result<T, E>,
+) -> Result<Vec<T>, E> {
+    let all: Vec<_> = items.into_iter().map(attempt).collect();
+    all.into_iter().collect()
+}
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident: $key:ty => $row:ty;)*) => {
         $(

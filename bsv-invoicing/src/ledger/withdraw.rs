@@ -4,7 +4,7 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::idempotency::Route;
 use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, RowsOf, Withdrawals};
+use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, RowsOf, Withdrawals, try_all};
 use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation};
 use crate::model::coin::{Spending, Trust, smallest_output};
 use crate::model::idempotency::IdempotencyKey;
@@ -193,9 +193,8 @@ pub(crate) fn withdrawal<R: ReadRows>(
     number: u64,
     record: WithdrawalRecord,
 ) -> Result<Withdrawal, R::Error> {
-    let payments = payments_of(rows, &record)?.into_iter();
+    let payments = payments_of(rows, &record)?;
     let WithdrawalRecord { to, reference, created_at, .. } = record;
-    let payments = payments.map(|(number, it)| outgoing_payment(rows, number, it));
-    let payments = payments.collect::<Result<_, _>>()?;
+    let payments = try_all(payments, |(number, it)| outgoing_payment(rows, number, it))?;
     Ok(Withdrawal { number, to, reference, created_at, payments })
 }

@@ -387,3 +387,37 @@ impl fmt::Debug for PostgresWalletStore {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Bound;
+
+    use super::known::RangeKey;
+    use super::tables::{SqlKind, TableId};
+    use super::*;
+    use crate::ledger::events::{EventDetails, EventRow};
+    use crate::ledger::queries::GetEvents;
+    use crate::ledger::rows::Events;
+    use crate::model::event::EventKind;
+
+    /// Events of four times as many as there are invoices. The rows of all invoices are found missing at once: a page
+    /// takes a few round trips to the database, and not one for each of its events.
+    #[test]
+    fn one_run_finds_all_rows_that_a_page_of_events_lacks() {
+        let (events, invoices) = (1_000, 250);
+        let rows = (1..=events).map(|number| {
+            let (at, kind) = (Timestamp::from_micros(number), EventKind::InvoiceCreated);
+            let subject = 1 + number % invoices;
+            let row = EventRow { at, kind, subject, details: EventDetails::None, block: None };
+            (Events::key_cells(&number), Events::row_cells(&row))
+        });
+        let from = Bound::Included(Events::key_cells(&1));
+        let range =
+            RangeKey { table: TableId::Events, from, to: Bound::Unbounded, is_descending: false };
+        let mut known = Known::default();
+        known.add_range(range, rows.collect(), 1_000);
+        let (answer, missing) = guess(GetEvents(0, 1_000), &known);
+        assert!(answer.is_err());
+        assert_eq!(missing.keys[&TableId::Invoices].len(), 250);
+    }
+}

@@ -1,6 +1,8 @@
 use crate::ledger::Query;
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{Damaged, Deliveries, DeliveriesByTime, Events, ReadRows, Webhooks};
+use crate::ledger::rows::{
+    Damaged, Deliveries, DeliveriesByTime, Events, ReadRows, Webhooks, try_all,
+};
 use crate::model::delivery::Delivery;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -133,6 +135,19 @@ impl Query for GetDeliveries {
     type Answer = (Vec<ListedDelivery>, Option<u64>);
 
     fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+        let (matching, next) = self.matching(rows)?;
+        let deliveries = try_all(matching, |(number, delivery)| {
+            kind(rows, number).map(|kind| ListedDelivery { number, kind, delivery })
+        })?;
+        Ok((deliveries, next))
+    }
+}
+
+/// Deliveries by the numbers of their events, and the number after which there may be more.
+type Matching = (Vec<(u64, Delivery)>, Option<u64>);
+
+impl GetDeliveries {
+    fn matching<R: ReadRows>(self, rows: &R) -> Result<Matching, R::Error> {
         let Self { id, state, after, limit } = self;
         let mut deliveries = Vec::new();
         let (mut last, mut looked_at) = (after, 0);
@@ -150,7 +165,7 @@ impl Query for GetDeliveries {
                 }
                 (last, looked_at) = (number, looked_at + 1);
                 if state.is_none_or(|state| state == delivery.state.name()) {
-                    deliveries.push(ListedDelivery { number, kind: kind(rows, number)?, delivery });
+                    deliveries.push((number, delivery));
                 }
             }
             if is_all {

@@ -43,7 +43,7 @@ pub(super) struct Guess<'k> {
 /// How much a guess reads.
 const BUDGET: usize = 50_000;
 /// What it costs to ask again for a row that is taken for absent.
-const COST_OF_REPEATING: usize = 1_000;
+const COST_OF_REPEATING: usize = 50;
 
 /// Rows that are known. Others are read when a rule asks for them.
 pub(super) struct Reading<'k> {
