@@ -80,8 +80,9 @@ impl<R: ReadRows> Reader<'_, R> {
 
     /// The sum of the coins that a transaction spends.
     fn spent(&self, number: u64) -> Result<u64, R::Error> {
-        let spent = try_all(spent_by(self.rows, number)?, |key| receipt(self.rows, key))?;
-        Ok(spent.iter().fold(0, |sum: u64, it| sum.saturating_add(it.satoshis)))
+        let satoshis = |key| receipt(self.rows, key).map(|receipt| receipt.satoshis);
+        let spent = try_all(spent_by(self.rows, number)?, satoshis)?;
+        Ok(spent.into_iter().fold(0, u64::saturating_add))
     }
 
     fn add_payment(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {

@@ -254,8 +254,7 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
     let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
     let mut settlement = StoredSettlement { received, marked, ..StoredSettlement::default() };
     let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
-    for record in try_all(incoming, |((_, number), ())| transaction(rows, number))? {
-        let state = record.state;
+    for state in try_all(incoming, |((_, number), ())| state_of(rows, number))? {
         if !state.counts() {
             continue;
         }
@@ -370,7 +369,7 @@ fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>,
     let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
     let payments =
         try_all(incoming, |((_, number), ())| incoming_by(rows, &figures, invoice, number))?;
-    Ok(payments.concat())
+    Ok(payments.into_iter().flatten().collect())
 }
 
 /// The payments towards an invoice by a transaction, one for each output.
@@ -421,12 +420,17 @@ fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
 
 fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
     let followed = rows.range::<FollowedTransactions>(..)?;
-    let records = try_all(followed, |(number, _)| transaction(rows, number))?;
-    let open = records.iter().filter(|TransactionRecord { purpose, state, .. }| {
-        let waits = matches!(state, TransactionState::Offered | TransactionState::Unseen);
-        waits && matches!(purpose, Purpose::Outgoing(_))
-    });
-    Ok(open.count() as u64)
+    let are_open = try_all(followed, |(number, _)| {
+        transaction(rows, number).map(|TransactionRecord { purpose, state, .. }| {
+            let waits = matches!(state, TransactionState::Offered | TransactionState::Unseen);
+            waits && matches!(purpose, Purpose::Outgoing(_))
+        })
+    })?;
+    Ok(are_open.into_iter().map(u64::from).sum())
+}
+
+fn state_of<R: ReadRows>(rows: &R, number: u64) -> Result<TransactionState, R::Error> {
+    Ok(transaction(rows, number)?.state)
 }
 
 fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
@@ -451,8 +455,8 @@ fn ancestors<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<Transaction>, R::
 fn blocks<R: ReadRows>(rows: &R, from: u32) -> Result<Vec<BlockPlace>, R::Error> {
     let mined = rows.range::<MinedAt>((from, 0)..)?;
     let mut blocks = Vec::new();
-    for record in try_all(mined, |((_, number), ())| transaction(rows, number))? {
-        let place = record.state.block();
+    for state in try_all(mined, |((_, number), ())| state_of(rows, number))? {
+        let place = state.block();
         let no_block = || Damaged("what is listed as mined is in no block".to_owned());
         let place = place.ok_or_else(no_block)?;
         if blocks.last() != Some(&place) {

@@ -396,28 +396,44 @@ mod tests {
     use super::tables::{SqlKind, TableId};
     use super::*;
     use crate::ledger::events::{EventDetails, EventRow};
-    use crate::ledger::queries::GetEvents;
-    use crate::ledger::rows::Events;
+    use crate::ledger::queries::{GetEvents, GetFollowed};
+    use crate::ledger::rows::{Events, FollowedTransactions};
     use crate::model::event::EventKind;
+    use crate::model::transaction::FollowedUntil;
 
-    /// Events of four times as many as there are invoices. The rows of all invoices are found missing at once: a page
-    /// takes a few round trips to the database, and not one for each of its events.
+    /// The rows of a kind from the key 1 on, as they are known.
+    fn known<K: SqlKind<Key = u64>>(rows: impl Iterator<Item = (u64, K::Row)>) -> Known {
+        let rows: Vec<_> =
+            rows.map(|(key, row)| (K::key_cells(&key), K::row_cells(&row))).collect();
+        let (from, to) = (Bound::Included(K::key_cells(&1)), Bound::Unbounded);
+        let range = RangeKey { table: K::TABLE_ID, from, to, is_descending: false };
+        let (mut known, limit) = (Known::default(), rows.len());
+        known.add_range(range, rows, limit);
+        known
+    }
+
+    /// How many rows of a table a query finds missing in one run. A page takes a few round trips to the database, and not
+    /// one for each of its items.
+    fn missing<Q: Query>(query: Q, known: &Known, table: TableId) -> usize {
+        let (answer, missing) = guess(query, known);
+        assert!(answer.is_err());
+        missing.keys[&table].len()
+    }
+
     #[test]
     fn one_run_finds_all_rows_that_a_page_of_events_lacks() {
-        let (events, invoices) = (1_000, 250);
-        let rows = (1..=events).map(|number| {
+        let known = known::<Events>((1..=1_000).map(|number| {
             let (at, kind) = (Timestamp::from_micros(number), EventKind::InvoiceCreated);
-            let subject = 1 + number % invoices;
-            let row = EventRow { at, kind, subject, details: EventDetails::None, block: None };
-            (Events::key_cells(&number), Events::row_cells(&row))
-        });
-        let from = Bound::Included(Events::key_cells(&1));
-        let range =
-            RangeKey { table: TableId::Events, from, to: Bound::Unbounded, is_descending: false };
-        let mut known = Known::default();
-        known.add_range(range, rows.collect(), 1_000);
-        let (answer, missing) = guess(GetEvents(0, 1_000), &known);
-        assert!(answer.is_err());
-        assert_eq!(missing.keys[&TableId::Invoices].len(), 250);
+            let (subject, details) = (1 + number % 250, EventDetails::None);
+            (number, EventRow { at, kind, subject, details, block: None })
+        }));
+        assert_eq!(missing(GetEvents(0, 1_000), &known, TableId::Invoices), 250);
+    }
+
+    #[test]
+    fn one_run_finds_all_rows_that_followed_transactions_lack() {
+        let followed = (1..=100).map(|number| (number, FollowedUntil::Mined));
+        let known = known::<FollowedTransactions>(followed);
+        assert_eq!(missing(GetFollowed(0, 100), &known, TableId::Transactions), 100);
     }
 }

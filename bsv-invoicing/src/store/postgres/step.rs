@@ -28,8 +28,8 @@ pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
     "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
     now!(),
     ", (SELECT version FROM meta), last_invoice, last_user, last_event, last_event_at, \
-     last_transaction, last_payment, last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
-     reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
+     last_transaction, last_payment, last_change, account, last_invoice_before, last_user_before, \
+     confirmed, unconfirmed, waiting, reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
 ));
 
 const ADD: StatementKey = StatementKey::Other(concat!(
