@@ -6,7 +6,9 @@ use bsv_tests::{Node, Site};
 use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 use serde_json::{Value, json};
 
-use crate::keeping::scene::{balance, create_invoice, fill, pay, sealed_site, wait_for_proofs};
+use crate::keeping::scene::{
+    balance, create_invoice, fill, pay, quickly_sealed_site, wait_for_proofs,
+};
 
 /// Changes the wallet's file without the wallet.
 fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {
@@ -36,7 +38,7 @@ const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined a
 fn the_books_add_up_while_the_wallet_works_and_after() {
     let node = Node::start();
     node.mine(101);
-    let (site, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
+    let (site, other) = (quickly_sealed_site(Some(&node)), quickly_sealed_site(Some(&node)));
     let (server, payee) = (site.server(), other.server());
     for satoshis in [50_000, 70_000, 90_000] {
         fill(&site, &server, satoshis);
@@ -160,7 +162,7 @@ fn first(receipts: &Table<'_, ReceiptKey, ReceiptRow>) -> (ReceiptKey, ReceiptRo
 fn every_change_of_the_file_is_reported() {
     let node = Node::start();
     node.mine(101);
-    let (site, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
+    let (site, other) = (quickly_sealed_site(Some(&node)), quickly_sealed_site(Some(&node)));
     let (server, payee) = (site.server(), other.server());
     fill(&site, &server, 50_000);
     fill(&site, &server, 60_000);

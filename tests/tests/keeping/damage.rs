@@ -7,7 +7,7 @@ use bsv_tests::faults::{Fault, Faults};
 use bsv_tests::{Client, Done, Reply, Server, Site, repetitions};
 use serde_json::{Value, json};
 
-use crate::keeping::scene::{begun_site, member, sealed_site};
+use crate::keeping::scene::{begun_site, member, quickly_sealed_site};
 
 /// One of four ways to damage a file, at a random place.
 fn damage(contents: &[u8], way: usize, random: u64) -> Vec<u8> {
@@ -79,7 +79,7 @@ fn a_damaged_store_of_the_wallet_never_answers_wrongly() {
 
 #[test]
 fn a_damaged_store_of_identities_never_answers_wrongly() {
-    let site = sealed_site(None);
+    let site = quickly_sealed_site(None);
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     let path = site.network_dir().join("minerid/minerid.redb");
@@ -127,7 +127,7 @@ fn assert_refused(reply: &Reply) {
 /// A long store is not read as a whole when it is opened, but a moment after the start.
 #[test]
 fn a_flipped_bit_in_a_long_store_is_found_by_a_server_that_runs() {
-    let mut site = sealed_site(None);
+    let mut site = quickly_sealed_site(None);
     site.set_env("BSV_LOG", "info");
     let faults = Faults::install(&mut site);
     site.cli_ok(&["generateminerid", "--name", "pool"]);

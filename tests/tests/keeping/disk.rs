@@ -7,7 +7,7 @@ use bsv_tests::purse::{Bill, Purse};
 use bsv_tests::{Node, Server, is_full_run};
 use serde_json::json;
 
-use crate::keeping::scene::{balance, create_invoice, payment_url, sealed_site};
+use crate::keeping::scene::{balance, create_invoice, payment_url, quickly_sealed_site};
 
 /// The steps to try: all of them in a full run, otherwise each `every`th one.
 fn steps(every: usize) -> impl Iterator<Item = u64> {
@@ -30,7 +30,7 @@ fn whatever_write_of_a_payment_fails_the_books_add_up() {
     let node = Node::start();
     node.mine(101);
     let purse = Purse::filled(&node, 60, 10_000);
-    let mut site = sealed_site(Some(&node));
+    let mut site = quickly_sealed_site(Some(&node));
     site.set_env("BSV_LOG", "off");
     let faults = Faults::install(&mut site);
     let server = site.server();
@@ -65,7 +65,7 @@ fn whatever_write_of_a_payment_fails_the_books_add_up() {
 
 #[test]
 fn whatever_write_of_a_backup_fails_there_is_no_half_of_one() {
-    let mut site = sealed_site(None);
+    let mut site = quickly_sealed_site(None);
     site.set_env("BSV_LOG", "off");
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
     let faults = Faults::install(&mut site);

@@ -219,7 +219,8 @@ fn a_server_does_not_keep_the_memory_that_a_passphrase_takes() {
 
 #[test]
 fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
-    let site = begun_site();
+    let site = sealed_site(None);
+    site.cli_ok(&["init"]);
     let path = keystore_json(&site);
     let text = fs::read_to_string(&path).unwrap();
     // With so many iterations, the stretching takes seconds, and its result opens no key.

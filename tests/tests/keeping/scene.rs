@@ -1,8 +1,11 @@
 //! Helpers for sites with a wallet and identities, and for payments between wallets.
 
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bsv_tests::build::workspace;
 use bsv_tests::{Client, Node, Server, Site};
 use serde_json::{Value, json};
 
@@ -17,9 +20,20 @@ pub(crate) fn sealed_site(node: Option<&Node>) -> Site {
     site
 }
 
+/// Such a site whose commands open the keys at once: its keystore, without keys as yet, gives Argon2id 8 KiB and one
+/// iteration.
+pub(crate) fn quickly_sealed_site(node: Option<&Node>) -> Site {
+    let site = sealed_site(node);
+    let dir = site.network_dir().join("keystore");
+    DirBuilder::new().recursive(true).mode(0o700).create(&dir).unwrap();
+    fs::copy(workspace().join("tests/vectors/quick-keystore.json"), dir.join("keystore.json"))
+        .unwrap();
+    site
+}
+
 /// Such a site with a wallet and a store of identities.
 pub(crate) fn begun_site() -> Site {
-    let site = sealed_site(None);
+    let site = quickly_sealed_site(None);
     site.cli_ok(&["init"]);
     site
 }

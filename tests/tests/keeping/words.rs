@@ -9,7 +9,8 @@ use bsv_tx::TxOut;
 use serde_json::json;
 
 use crate::keeping::scene::{
-    balance, begun_site, create_invoice, fill, pay, payment_url, sealed_site, wait_for_proofs,
+    balance, begun_site, create_invoice, fill, pay, payment_url, quickly_sealed_site, sealed_site,
+    wait_for_proofs,
 };
 
 /// Restores a wallet from words on standard input.
@@ -31,7 +32,7 @@ fn restore(site: &Site, words: &str, arguments: &[&str]) -> Done {
 fn words_and_a_chain_bring_back_the_balance() {
     let node = Node::start();
     node.mine(101);
-    let (lost, other) = (sealed_site(Some(&node)), sealed_site(Some(&node)));
+    let (lost, other) = (quickly_sealed_site(Some(&node)), quickly_sealed_site(Some(&node)));
     let (server, payee) = (lost.server(), other.server());
     fill(&lost, &server, 50_000);
     // Unpaid invoices leave a gap of unused keys.
@@ -104,7 +105,7 @@ fn what_is_paid_after_words_were_restored_is_seen() {
     node.mine(110);
     let purse = Purse::filled(&node, 4, 100_000);
     let pay_silently = |outputs| send(&node, &purse.spend(&[purse.coin()], outputs, FEE));
-    let lost = sealed_site(Some(&node));
+    let lost = quickly_sealed_site(Some(&node));
     let server = lost.server();
     fill(&lost, &server, 50_000);
     // After so many invoices, the keys of the next ones are among the last that are watched after a
