@@ -3,7 +3,7 @@
 
 use bsv_tx::Transaction;
 
-use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Rows, Transactions};
+use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Rows, Transactions, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Coin, Selection, Spending};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
@@ -39,10 +39,7 @@ impl Command for PrepareCancellation {
         if let Some(number) = books.pending_cancellation(&payment)? {
             return Ok(PreparedCancellation::Before(number));
         }
-        let mut coins = Vec::new();
-        for key in books.spent_by(payment.transaction)? {
-            coins.push(books.coin(key)?);
-        }
+        let coins = try_all(books.spent_by(payment.transaction)?, |key| books.coin(key))?;
         let dearest = coins.into_iter().max_by_key(|coin| coin.satoshis);
         let coin = dearest.ok_or_else(|| Damaged("a payment without coins".to_owned()))?;
         let satoshis = self.spending.change(1, coin.satoshis).unwrap_or(1);
@@ -75,15 +72,14 @@ impl Command for RecordCancellation {
         if let Some(number) = books.pending_cancellation(&payment)? {
             return Ok(number);
         }
-        let mut spent = None;
-        for key in books.spent_by(payment.transaction)? {
-            let outpoint = books.coin(key)?.outpoint;
-            let mut inputs = self.transaction.inputs.iter();
-            if inputs.any(|input| input.previous_output == outpoint) {
-                spent = Some(key);
-            }
-        }
-        let spent = spent.ok_or(Refusal::NotReserved(payment.transaction))?;
+        let coins = try_all(books.spent_by(payment.transaction)?, |key| {
+            books.coin(key).map(|coin| (key, coin.outpoint))
+        })?;
+        let is_spent = |outpoint| {
+            self.transaction.inputs.iter().any(|input| input.previous_output == outpoint)
+        };
+        let spent = coins.into_iter().find(|(_, outpoint)| is_spent(*outpoint));
+        let (spent, _) = spent.ok_or(Refusal::NotReserved(payment.transaction))?;
         let at = books.next_event_at(self.now);
         let Change { satoshis, key } = self.change;
         let purpose = Purpose::Cancellation(self.payment);
@@ -129,9 +125,9 @@ impl<R: Rows> Books<R> {
 
     /// The coin of a receipt.
     pub(crate) fn coin(&self, key: ReceiptKey) -> Result<Coin, R::Error> {
-        let Receipt { satoshis, key: path, .. } = self.receipt(key)?;
-        let txid = self.transaction(key.maker)?.txid;
-        let outpoint = bsv_tx::OutPoint { txid, vout: key.vout };
+        let (receipt, maker) = (self.receipt(key), self.transaction(key.maker));
+        let Receipt { satoshis, key: path, .. } = receipt?;
+        let outpoint = bsv_tx::OutPoint { txid: maker?.txid, vout: key.vout };
         Ok(Coin { outpoint, satoshis, key: path })
     }
 }

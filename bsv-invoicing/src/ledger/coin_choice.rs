@@ -2,7 +2,7 @@
 
 use crate::ledger::Books;
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{Rows, Spendable};
+use crate::ledger::rows::{Rows, Spendable, try_all};
 use crate::model::coin::{Chain, INPUT_LEN, Spending, Trust, fee};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
@@ -72,8 +72,9 @@ impl<R: Rows> Books<R> {
         first: &[ReceiptKey],
     ) -> Result<Result<Choice, u64>, R::Error> {
         let mut begun = Choice::default();
-        for key in first {
-            begun.add(*key, self.receipt(*key)?.satoshis);
+        let receipts = try_all(first, |key| self.receipt(*key))?;
+        for (key, receipt) in first.iter().zip(receipts) {
+            begun.add(*key, receipt.satoshis);
         }
         if begun.suffices(spending) {
             return Ok(Ok(begun));

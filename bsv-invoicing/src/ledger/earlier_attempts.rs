@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ledger::attempts::{MAX_ATTEMPTS, last_attempt};
-use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions};
+use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions, try_all};
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
@@ -112,10 +112,8 @@ impl<R: Rows> Books<R> {
         let bytes = bytes.ok_or_else(|| Damaged::missing("a transaction"))?;
         let transaction = bsv_tx::Transaction::from_bytes(&bytes)
             .map_err(|error| Damaged(format!("a transaction: {error}")))?;
-        let mut keys = Vec::new();
-        for key in self.spent_by(number)? {
-            keys.push((self.coin(key)?.outpoint, key));
-        }
+        let keys =
+            try_all(self.spent_by(number)?, |key| self.coin(key).map(|coin| (coin.outpoint, key)))?;
         let inputs = transaction.inputs.iter().map(|input| input.previous_output);
         let key_of = |spent| keys.iter().find(|(outpoint, _)| *outpoint == spent);
         Ok(inputs.filter_map(|spent| key_of(spent).map(|(_, key)| *key)).collect())

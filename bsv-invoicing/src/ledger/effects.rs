@@ -6,7 +6,7 @@ use crate::ledger::coin_choice::place;
 use crate::ledger::event_log::Tellings;
 use crate::ledger::rows::{
     Claims, Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages,
-    MinedAt, Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions,
+    MinedAt, Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions, try_all,
 };
 use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
@@ -79,12 +79,8 @@ impl<R: Rows> Books<R> {
             self.rows.remove::<Claims>(Task::Offering(number))?;
         }
         let made = self.made_by(number)?;
-        for (key, receipt) in &made {
-            self.recount_receipt(*key, receipt, &before, &after)?;
-        }
-        for key in spent {
-            self.recount_coin(number, *key, &before, &after)?;
-        }
+        try_all(&made, |(key, receipt)| self.recount_receipt(*key, receipt, &before, &after))?;
+        try_all(spent, |key| self.recount_coin(number, *key, &before, &after))?;
         self.tell_outgoing((&before, &after), at)?;
         let told = Tellings::of(&before, new).incoming;
         for (invoice, satoshis) in self.paid_by(&made)? {

@@ -122,9 +122,11 @@ fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::E
             lacking.receipts.push(NewReceipt { vout, satoshis: output.satoshis, key });
         }
     }
-    for input in &transaction.inputs {
+    let makers =
+        try_all(&transaction.inputs, |input| records_of(rows, &input.previous_output.txid))?;
+    for (input, makers) in transaction.inputs.iter().zip(makers) {
         let spent = &input.previous_output;
-        for (maker, _) in records_of(rows, &spent.txid)? {
+        for (maker, _) in makers {
             let key = ReceiptKey { maker, vout: spent.vout };
             if rows.get::<Receipts>(&key)?.is_none() {
                 continue;

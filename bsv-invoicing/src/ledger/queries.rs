@@ -403,16 +403,25 @@ fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
         return Ok(0);
     }
     let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+    let sums = try_all(newest, |((_, number), ())| waiting_by(rows, &figures, invoice, number))?;
+    Ok(sums.into_iter().fold(0, u64::saturating_add))
+}
+
+/// What a transaction pays an invoice, if it waits for a block because of its fee.
+fn waiting_by<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    invoice: u64,
+    number: u64,
+) -> Result<u64, R::Error> {
     let mut sum = 0_u64;
-    for ((_, number), ()) in newest {
-        if transaction(rows, number)?.state != TransactionState::Waiting {
-            continue;
-        }
-        let made = ReceiptKey::all_of(number);
-        for (_, receipt) in rows.first::<Receipts>(made, Ascending, SEARCHED_FOR_WAITING)? {
-            if invoice_of(rows, &figures, receipt.key)? == Some(invoice) {
-                sum = sum.saturating_add(receipt.satoshis);
-            }
+    if transaction(rows, number)?.state != TransactionState::Waiting {
+        return Ok(sum);
+    }
+    let made = ReceiptKey::all_of(number);
+    for (_, receipt) in rows.first::<Receipts>(made, Ascending, SEARCHED_FOR_WAITING)? {
+        if invoice_of(rows, figures, receipt.key)? == Some(invoice) {
+            sum = sum.saturating_add(receipt.satoshis);
         }
     }
     Ok(sum)

@@ -1,6 +1,6 @@
 //! Releasing reserved coins for which no payment was recorded, so that they can be spent again.
 
-use crate::ledger::rows::{Claims, Reservations, Rows};
+use crate::ledger::rows::{Claims, Reservations, Rows, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::process::Task;
 
@@ -22,11 +22,11 @@ impl Command for Release {
 impl<R: Rows> Books<R> {
     /// Releases the reservation with this number, if there is one.
     pub(crate) fn release(&mut self, number: u64) -> Result<(), R::Error> {
-        for key in self.rows.get::<Reservations>(&number)?.unwrap_or_default() {
-            if self.receipt(key)?.spender == Some(number) {
-                self.set_holder(key, None)?;
-            }
-        }
+        let keys = self.rows.get::<Reservations>(&number)?.unwrap_or_default();
+        try_all(keys, |key| match self.receipt(key)?.spender == Some(number) {
+            true => self.set_holder(key, None),
+            false => Ok(()),
+        })?;
         self.end_reservation(number)
     }
 

@@ -3,7 +3,7 @@
 use crate::ledger::attempts::{last_attempt, lasting_attempt};
 use crate::ledger::coin_choice::Choice;
 use crate::ledger::idempotency::Route;
-use crate::ledger::rows::{Reservations, Rows};
+use crate::ledger::rows::{Reservations, Rows, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};
 use crate::model::idempotency::IdempotencyKey;
@@ -118,11 +118,10 @@ impl<R: Rows> Books<R> {
         };
         self.figures.last_transaction += 1;
         let number = self.figures.last_transaction;
-        let mut coins = Vec::with_capacity(choice.keys.len());
-        for key in &choice.keys {
-            coins.push(self.coin(*key)?);
-            self.set_holder(*key, Some(number))?;
-        }
+        let coins = try_all(&choice.keys, |key| {
+            let coin = self.coin(*key)?;
+            self.set_holder(*key, Some(number)).map(|()| coin)
+        })?;
         self.rows.put::<Reservations>(number, &choice.keys)?;
         self.claim(Task::Spending(number), 0)?;
         let selection = Selection { coins, change };

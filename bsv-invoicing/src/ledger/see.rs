@@ -1,6 +1,6 @@
 //! The network shows a transaction in its mempool.
 
-use crate::ledger::rows::{Rows, Transactions};
+use crate::ledger::rows::{Rows, Transactions, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
@@ -61,18 +61,19 @@ impl<R: Rows> Books<R> {
             _ => None,
         };
         let spent = self.spent_by(number)?;
-        for key in &spent {
-            let Some(rival) = self.receipt(*key)?.spender.filter(|rival| *rival != number) else {
-                continue;
+        try_all(&spent, |key| {
+            let receipt = self.receipt(*key)?;
+            let Some(rival) = receipt.spender.filter(|rival| *rival != number) else {
+                return Ok(());
             };
             match self.rows.get::<Transactions>(&rival)? {
-                None => self.release(rival)?,
+                None => self.release(rival),
                 Some(_) if cancelled == Some(rival) => {
-                    self.lose(rival, TransactionState::Cancelled, at)?;
+                    self.lose(rival, TransactionState::Cancelled, at)
                 }
-                Some(_) => self.lose(rival, TransactionState::Displaced, at)?,
+                Some(_) => self.lose(rival, TransactionState::Displaced, at),
             }
-        }
+        })?;
         self.change_state_of(number, record, &spent, new, at)?;
         if let Purpose::Cancellation(payment) = record.purpose {
             self.give_up_cancellation(payment, at)?;

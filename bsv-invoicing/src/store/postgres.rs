@@ -392,23 +392,40 @@ impl fmt::Debug for PostgresWalletStore {
 mod tests {
     use std::ops::Bound;
 
+    use bsv_tx::{OutPoint, Script, Transaction, TxIn, Txid};
+
     use super::known::RangeKey;
     use super::tables::{SqlKind, TableId};
     use super::*;
     use crate::ledger::events::{EventDetails, EventRow};
     use crate::ledger::queries::{GetEvents, GetFollowed};
-    use crate::ledger::rows::{Events, FollowedTransactions};
+    use crate::ledger::rows::{
+        Events, FollowedTransactions, Spends, TransactionNumbers, Transactions,
+    };
+    use crate::ledger::{GetKnown, See};
     use crate::model::event::EventKind;
-    use crate::model::transaction::FollowedUntil;
+    use crate::model::process::ProcessId;
+    use crate::model::receipt::ReceiptKey;
+    use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
 
-    /// The rows of a kind from the key 1 on, as they are known.
-    fn known<K: SqlKind<Key = u64>>(rows: impl Iterator<Item = (u64, K::Row)>) -> Known {
-        let rows: Vec<_> =
-            rows.map(|(key, row)| (K::key_cells(&key), K::row_cells(&row))).collect();
-        let (from, to) = (Bound::Included(K::key_cells(&1)), Bound::Unbounded);
+    /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
+    fn note<K: SqlKind>(
+        known: &mut Known,
+        (from, to): (K::Key, Bound<K::Key>),
+        rows: impl IntoIterator<Item = (K::Key, K::Row)>,
+        limit: usize,
+    ) {
+        let rows = rows.into_iter().map(|(key, row)| (K::key_cells(&key), K::row_cells(&row)));
+        let (from, to) = (Bound::Included(K::key_cells(&from)), to.map(|to| K::key_cells(&to)));
         let range = RangeKey { table: K::TABLE_ID, from, to, is_descending: false };
-        let (mut known, limit) = (Known::default(), rows.len());
-        known.add_range(range, rows, limit);
+        known.add_range(range, rows.collect(), limit);
+    }
+
+    /// The first rows of a kind, from the key 1 on, as they are known.
+    fn known<K: SqlKind<Key = u64>>(rows: impl Iterator<Item = (u64, K::Row)>) -> Known {
+        let (mut known, rows) = (Known::default(), rows.collect::<Vec<_>>());
+        let limit = rows.len();
+        note::<K>(&mut known, (1, Bound::Unbounded), rows, limit);
         known
     }
 
@@ -435,5 +452,51 @@ mod tests {
         let followed = (1..=100).map(|number| (number, FollowedUntil::Mined));
         let known = known::<FollowedTransactions>(followed);
         assert_eq!(missing(GetFollowed(0, 100), &known, TableId::Transactions), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_transactions_that_an_unknown_one_spends() {
+        let inputs = (1..=100_u8).map(|number| TxIn {
+            previous_output: OutPoint { txid: Txid::from_bytes([number; 32]), vout: 0 },
+            unlocking_script: Script::default(),
+            sequence: u32::MAX,
+        });
+        let transaction =
+            Transaction { version: 1, inputs: inputs.collect(), outputs: vec![], lock_time: 0 };
+        let mut known = Known::default();
+        for (input, number) in transaction.inputs.iter().zip(1..) {
+            let txid = input.previous_output.txid;
+            let all = ((txid, 0), Bound::Included((txid, u64::MAX)));
+            note::<TransactionNumbers>(&mut known, all, [((txid, number), ())], usize::MAX);
+        }
+        let query = GetKnown(Arc::new(transaction));
+        assert_eq!(missing(query, &known, TableId::Transactions), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_receipts_that_a_shown_transaction_spends() {
+        let record = TransactionRecord {
+            txid: Txid::from_bytes([1; 32]),
+            purpose: Purpose::Found,
+            state: TransactionState::Offered,
+            was_seen: false,
+            satoshis: 1,
+            at: Timestamp::from_micros(1),
+        };
+        let key = |maker, vout| (1, ReceiptKey { maker, vout });
+        let mut known = Known::default();
+        let number = Transactions::key_cells(&1);
+        known.add_row(TableId::Transactions, number, Some(Transactions::row_cells(&record)));
+        let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
+        let spends = (2..=101).map(|maker| (key(maker, 0), ()));
+        note::<Spends>(&mut known, all, spends, usize::MAX);
+        let guess = Guess::new(&known, None);
+        let rows = SqlRows::to_read(&guess);
+        let mut books = Books::open_for(ProcessId::ALONE, rows).unwrap();
+        let now = Timestamp::from_micros(2);
+        let shown = See { transaction: 1, is_fee_sufficient: true, now }.run(&mut books);
+        assert!(shown.is_err());
+        drop(books);
+        assert_eq!(guess.into_wants().keys[&TableId::Receipts].len(), 100);
     }
 }
