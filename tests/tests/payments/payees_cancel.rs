@@ -106,7 +106,7 @@ fn a_payment_that_the_payee_has_broadcast_is_settled_instead_of_cancelled() {
 
 #[test]
 fn a_payee_that_broadcasts_during_a_cancellation_is_either_paid_or_not() {
-    let buyer = buyer(&[30_000]);
+    let buyer = buyer(&[75_000, 75_000]);
     for round in 1..=repetitions("cancelling at once with the payee", 100, 8) {
         let payee = evasive(1_000);
         let transaction = leave_open(&buyer, &payee);
