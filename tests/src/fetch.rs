@@ -180,21 +180,45 @@ pub fn chromium() -> &'static Path {
 
 /// A command that runs PHP, out of Debian packages that are fetched on first use and not installed.
 pub fn php() -> Command {
-    let dir = kept("php", "debian", |dir| {
-        say("fetching PHP for tests, once: the Debian package php-cli and what it needs, 3 MB");
+    let mut php = debian("php-cli", "3 MB", "mv usr/bin/php?.? usr/bin/php", "usr/bin/php");
+    php.arg("-n");
+    php
+}
+
+/// A command that runs nginx, out of Debian packages that are fetched on first use and not
+/// installed.
+pub fn nginx() -> Command {
+    debian("nginx", "2 MB", "true", "usr/sbin/nginx")
+}
+
+/// A command that runs Caddy, out of Debian packages that are fetched on first use and not
+/// installed.
+pub fn caddy() -> Command {
+    debian("caddy", "12 MB", "true", "usr/bin/caddy")
+}
+
+/// A command that runs a program of a Debian package. `adapt` is done once in the directory of the
+/// files.
+fn debian(package: &str, size: &str, adapt: &str, program: &str) -> Command {
+    let dir = kept(package, "debian", |dir| {
+        say(&format!(
+            "fetching a program for tests, once: the Debian package {package} and what it needs, {size}"
+        ));
         // The lists of packages may be out of date. Downloads may still work for a user who may not
         // renew the lists.
-        let download = "mkdir -p archives/partial; apt-get update --quiet; \
-                        apt-get install --quiet --yes --no-install-recommends --download-only \
-                        -o Debug::NoLocking=1 -o Dir::Cache::archives=\"$PWD/archives\" php-cli \
-                        && for package in archives/*.deb; do dpkg-deb -x \"$package\" . || exit; done \
-                        && rm -r archives && mv usr/bin/php?.? php";
-        run(Command::new("sh").args(["-c", download]).current_dir(dir), "Debian");
+        let download = format!(
+            "mkdir -p archives/partial; apt-get update --quiet; \
+             apt-get install --quiet --yes --no-install-recommends --reinstall --download-only \
+             -o Debug::NoLocking=1 -o Dir::Cache::archives=\"$PWD/archives\" {package} \
+             && for file in archives/*.deb; do dpkg-deb -x \"$file\" . || exit; done \
+             && rm -r archives && {adapt}"
+        );
+        run(Command::new("sh").args(["-c", &download]).current_dir(dir), "Debian");
     });
     let libraries = ["lib", "usr/lib"].map(|libraries| dir.join(libraries).join(LIBRARIES));
-    let mut php = Command::new(dir.join("php"));
-    php.arg("-n").env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("no colons"));
-    php
+    let mut command = Command::new(dir.join(program));
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("no colons"));
+    command
 }
 
 /// Where Debian keeps libraries of x86-64.

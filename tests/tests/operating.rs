@@ -1,6 +1,7 @@
 //! What the operator of a service sees: how it starts and stops, what it logs, and the files in
 //! `deploy`.
 
+mod front_ends;
 mod log;
 mod own_files;
 mod restart;

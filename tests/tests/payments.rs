@@ -40,7 +40,7 @@ mod payees_answers;
 mod payees_cancel;
 mod payees_restart;
 mod paying;
-mod paying_scene;
+pub(crate) mod paying_scene;
 mod receiving;
 mod receiving_in_flight;
 mod receiving_refusals;

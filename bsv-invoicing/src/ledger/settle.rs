@@ -6,7 +6,7 @@ use bsv_store::KeyEvent;
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::rows::{
-    Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules,
+    Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules, try_all,
 };
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
@@ -81,9 +81,10 @@ impl<R: Rows> Books<R> {
         &self,
         receipts: &[(ReceiptKey, Receipt)],
     ) -> Result<BTreeMap<u64, u64>, R::Error> {
+        let invoices = try_all(receipts, |(_, receipt)| self.invoice_of(receipt.key))?;
         let mut paid = BTreeMap::<u64, u64>::new();
-        for (_, receipt) in receipts {
-            if let Some(invoice) = self.invoice_of(receipt.key)? {
+        for (invoice, (_, receipt)) in invoices.into_iter().zip(receipts) {
+            if let Some(invoice) = invoice {
                 let sum = paid.entry(invoice).or_default();
                 *sum = sum.saturating_add(receipt.satoshis);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ledger::rows::{Ancestors, FollowedTransactions, Rows, Transactions};
+use crate::ledger::rows::{Ancestors, FollowedTransactions, Rows, Transactions, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
 
@@ -55,17 +55,15 @@ impl<R: Rows> Books<R> {
     /// judged.
     fn is_void(&self, number: u64) -> Result<bool, R::Error> {
         let keys = self.spent_by(number)?;
-        for key in &keys {
+        let cannot_be_spent = try_all(&keys, |key| {
             let spender = match self.receipt(*key)?.spender {
                 Some(spender) => self.rows.get::<Transactions>(&spender)?,
                 None => None,
             };
             let is_taken = spender.is_some_and(|it| it.state.block().is_some());
             let maker_is_lost = self.transaction(key.maker)?.state.is_lost();
-            if is_taken || (maker_is_lost && !self.is_followed(key.maker)?) {
-                return Ok(true);
-            }
-        }
-        Ok(keys.is_empty())
+            Ok::<_, R::Error>(is_taken || (maker_is_lost && !self.is_followed(key.maker)?))
+        })?;
+        Ok(keys.is_empty() || cannot_be_spent.contains(&true))
     }
 }

@@ -4,6 +4,7 @@ mod at_once;
 mod beginning;
 mod clocks;
 mod disagreeing;
+mod front_end;
 mod frozen;
 mod kills;
 mod sharing;
