@@ -201,11 +201,13 @@ impl Database {
             copying.copy_again(&tracking.take())?;
         }
         self.with_engine(|engine| {
-            // An open write transaction keeps others from writing.
-            let transaction = engine.begin_write()?;
+            // An open write transaction keeps others from writing. Nobody writes to a file that is
+            // open for reading only.
+            let transaction =
+                if engine.is_read_only() { None } else { Some(engine.begin_write()?) };
             copying.copy_again(&tracking.take())?;
             copying.cut()?;
-            Ok(transaction.abort()?)
+            Ok(transaction.map_or(Ok(()), WriteTransaction::abort)?)
         })?;
         Ok(copying)
     }

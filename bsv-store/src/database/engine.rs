@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Wraps a file that could not be opened for writing. `reason` says why.
-    fn read_only(database: redb::Database, reason: StoreError) -> Self {
+    pub(super) fn read_only(database: redb::Database, reason: StoreError) -> Self {
         Self { snapshot: RwLock::default(), handle: Handle::ReadOnly(database, reason) }
     }
 

@@ -74,6 +74,22 @@ fn a_copy_holds_what_was_committed_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_file_that_is_open_for_reading_only_is_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows.redb");
+    let database = open(&path).unwrap();
+    let expected = database.read(rows).unwrap();
+    // As after a write that failed, while the disk does not take another one.
+    *database.engine.write().unwrap() = None;
+    let overlay = crate::overlay::Overlay::open(&path).unwrap();
+    let opened = DatabaseOptions::default().builder().create_with_backend(overlay).unwrap();
+    let reason = StoreError::damaged("the disk is full");
+    *database.engine.write().unwrap() = Some(Engine::read_only(opened, reason));
+    assert_eq!(database.copy().unwrap().read(rows).unwrap(), expected);
+    assert!(database.engine.read().unwrap().as_ref().unwrap().is_read_only());
+}
+
+#[test]
 fn a_copy_takes_no_room_for_what_is_empty() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rows.redb");
