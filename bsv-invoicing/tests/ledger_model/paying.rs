@@ -57,13 +57,10 @@ impl World {
         let reserve = Reserve { purpose, spending, idempotency: None, now };
         let answer = self.execute(&reserve, |world, answer| {
             let spendable = world.told.spendable(&world.told.holders());
-            let lasting: Vec<_> = world
-                .told
-                .payments
-                .iter()
-                .filter(|(_, it)| it.purpose == to && !is_lost(world.told.state(it.transaction)))
+            let attempts = world.told.payments.iter().filter(|(_, it)| it.purpose == to);
+            let (failed, lasting): (Vec<u64>, Vec<u64>) = attempts
                 .map(|(number, _)| *number)
-                .collect();
+                .partition(|it| is_lost(world.told.state(world.told.payments[it].transaction)));
             match answer {
                 Ok(Reserved::Before(payment)) => assert!(lasting.contains(&payment.number)),
                 Ok(Reserved::Now(reservation)) => {
@@ -72,13 +69,19 @@ impl World {
                     world.check_refund(&to, reservation, satoshis);
                 }
                 Err(Refusal::InsufficientFunds { .. }) => {
-                    let worth: Vec<_> = spendable
-                        .into_keys()
-                        .map(|(_, satoshis, _)| satoshis)
-                        .filter(|it| *it > (fee_rate * 150).div_ceil(1000))
-                        .collect();
-                    let total: u64 = worth.iter().sum();
-                    assert!(total < spending.needed(worth.len().max(1)), "{total} would do");
+                    let costs = (fee_rate * 150).div_ceil(1000);
+                    let must_be_spent = match &to {
+                        OutgoingPurpose::Refund { invoice, .. } => world.told.unconfirmed(*invoice),
+                        _ => BTreeSet::new(),
+                    };
+                    let coins = spendable.into_keys().filter(|(_, satoshis, key)| {
+                        *satoshis > costs || must_be_spent.contains(key)
+                    });
+                    let coins: Vec<_> = coins.map(|(_, satoshis, _)| satoshis).collect();
+                    // Each failed attempt may require a coin that is worth nothing.
+                    let inputs = (coins.len() + failed.len()).max(1);
+                    let total: u64 = coins.iter().sum();
+                    assert!(total < spending.needed(inputs), "{total} would do");
                 }
                 Err(Refusal::EarlierAttempt(payment)) => {
                     assert_eq!(world.told.payments[payment].purpose, to);

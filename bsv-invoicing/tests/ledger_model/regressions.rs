@@ -106,3 +106,27 @@ fn a_seen_transaction_that_is_refused_later_may_still_be_mined() {
         Step::Pay { url: 10750, satoshis: 1000, fee_rate: 0 },
     ]);
 }
+
+/// A refund spends the unconfirmed payments of its invoice, also one that is worth less than the
+/// fee for spending it. Without this one, the coins would be enough.
+#[test]
+fn a_refund_needs_coins_for_the_fee_of_a_small_payment() {
+    let showing = Showing { are_blocks_told: false, ..SHOWN };
+    run(&[
+        Step::Fund { satoshis: 109, showing },
+        Step::Fund {
+            satoshis: 163,
+            showing: Showing { is_fee_sufficient: false, is_mined: true, ..showing },
+        },
+        Step::Offer {
+            invoice: 25392,
+            input: Input::Fresh,
+            more: -35,
+            also: None,
+            is_joint: false,
+            is_known: true,
+        },
+        Step::Show { transaction: 5936, showing },
+        Step::Refund { invoice: 29838, satoshis: 99, fee_rate: 500 },
+    ]);
+}
