@@ -400,10 +400,13 @@ mod tests {
     use crate::ledger::events::{EventDetails, EventRow};
     use crate::ledger::queries::{GetEvents, GetFollowed};
     use crate::ledger::rows::{
-        Events, FollowedTransactions, Spends, TransactionNumbers, Transactions,
+        Events, FollowedTransactions, Reservations, Spendable, Spends, TransactionNumbers,
+        Transactions,
     };
-    use crate::ledger::{GetKnown, See};
+    use crate::ledger::{GetKnown, Release, Reserve, See};
+    use crate::model::coin::{Spending, Trust};
     use crate::model::event::EventKind;
+    use crate::model::outgoing::OutgoingPurpose;
     use crate::model::process::ProcessId;
     use crate::model::receipt::ReceiptKey;
     use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
@@ -435,6 +438,15 @@ mod tests {
         let (answer, missing) = guess(query, known);
         assert!(answer.is_err());
         missing.keys[&table].len()
+    }
+
+    /// How many receipts a command finds missing in one run.
+    fn missing_receipts(command: &impl Command, known: &Known) -> usize {
+        let guess = Guess::new(known, None);
+        let mut books = Books::open_for(ProcessId::ALONE, SqlRows::to_read(&guess)).unwrap();
+        assert!(command.run(&mut books).is_err());
+        drop(books);
+        guess.into_wants().keys[&TableId::Receipts].len()
     }
 
     #[test]
@@ -490,13 +502,36 @@ mod tests {
         let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
         let spends = (2..=101).map(|maker| (key(maker, 0), ()));
         note::<Spends>(&mut known, all, spends, usize::MAX);
-        let guess = Guess::new(&known, None);
-        let rows = SqlRows::to_read(&guess);
-        let mut books = Books::open_for(ProcessId::ALONE, rows).unwrap();
         let now = Timestamp::from_micros(2);
-        let shown = See { transaction: 1, is_fee_sufficient: true, now }.run(&mut books);
-        assert!(shown.is_err());
-        drop(books);
-        assert_eq!(guess.into_wants().keys[&TableId::Receipts].len(), 100);
+        let shown = See { transaction: 1, is_fee_sufficient: true, now };
+        assert_eq!(missing_receipts(&shown, &known), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_receipts_that_a_payment_reserves() {
+        let coin = |maker| (Trust::Sure, 1_000, ReceiptKey { maker, vout: 0 });
+        let least = (Trust::Sure, 1, ReceiptKey { maker: 0, vout: 0 });
+        let most = (Trust::Sure, u64::MAX, ReceiptKey { maker: u64::MAX, vout: u32::MAX });
+        let [from, to] = [least, most].map(|it| Bound::Included(Spendable::key_cells(&it)));
+        let range = RangeKey { table: TableId::Spendable, from, to, is_descending: true };
+        let coins = (1..=100).rev().map(|maker| (Spendable::key_cells(&coin(maker)), vec![]));
+        let mut known = Known::default();
+        known.add_range(range, coins.collect(), 500);
+        let reserve = Reserve {
+            purpose: OutgoingPurpose::Url("https://payee.example/1".to_owned()),
+            spending: Spending { satoshis: 99_500, output_bytes: 34, fee_rate: 0 },
+            idempotency: None,
+            now: Timestamp::from_micros(2),
+        };
+        assert_eq!(missing_receipts(&reserve, &known), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_receipts_that_are_released() {
+        let keys: Vec<_> = (1..=100).map(|maker| ReceiptKey { maker, vout: 0 }).collect();
+        let mut known = Known::default();
+        let (number, row) = (Reservations::key_cells(&1), Reservations::row_cells(&keys));
+        known.add_row(TableId::Reservations, number, Some(row));
+        assert_eq!(missing_receipts(&Release { reservation: 1 }, &known), 100);
     }
 }
