@@ -69,19 +69,7 @@ impl World {
                     world.check_refund(&to, reservation, satoshis);
                 }
                 Err(Refusal::InsufficientFunds { .. }) => {
-                    let costs = (fee_rate * 150).div_ceil(1000);
-                    let must_be_spent = match &to {
-                        OutgoingPurpose::Refund { invoice, .. } => world.told.unconfirmed(*invoice),
-                        _ => BTreeSet::new(),
-                    };
-                    let coins = spendable.into_keys().filter(|(_, satoshis, key)| {
-                        *satoshis > costs || must_be_spent.contains(key)
-                    });
-                    let coins: Vec<_> = coins.map(|(_, satoshis, _)| satoshis).collect();
-                    // Each failed attempt may require a coin that is worth nothing.
-                    let inputs = (coins.len() + failed.len()).max(1);
-                    let total: u64 = coins.iter().sum();
-                    assert!(total < spending.needed(inputs), "{total} would do");
+                    world.check_too_little(&to, &spending, &spendable, failed.len());
                 }
                 Err(Refusal::EarlierAttempt(payment)) => {
                     assert_eq!(world.told.payments[payment].purpose, to);
@@ -136,6 +124,29 @@ impl World {
             assert!(satoshis < total && self.change_keys.insert((key.account, key.index)));
         }
         self.told.reservations.insert(*number, keys);
+    }
+
+    /// Checks that the spendable coins are too little. Those that are worth less than the fee for
+    /// spending them do not help, but a refund must spend some. Each failed attempt may require one,
+    /// too.
+    fn check_too_little(
+        &self,
+        to: &OutgoingPurpose,
+        spending: &Spending,
+        spendable: &BTreeMap<(Trust, u64, ReceiptKey), ()>,
+        failed: usize,
+    ) {
+        let costs = (spending.fee_rate * 150).div_ceil(1000);
+        let must_be_spent = match to {
+            OutgoingPurpose::Refund { invoice, .. } => self.told.unconfirmed(*invoice),
+            _ => BTreeSet::new(),
+        };
+        let is_spent =
+            |satoshis: u64, key: &ReceiptKey| satoshis > costs || must_be_spent.contains(key);
+        let coins = spendable.keys().filter(|(_, satoshis, key)| is_spent(*satoshis, key));
+        let coins: Vec<_> = coins.map(|(_, satoshis, _)| *satoshis).collect();
+        let total: u64 = coins.iter().sum();
+        assert!(total < spending.needed((coins.len() + failed).max(1)), "{total} would do");
     }
 
     /// Checks that a refund spends the unconfirmed receipts of its invoice, and is not higher than
