@@ -39,7 +39,7 @@ pub struct GroupWriter<T: Batches> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How many commands may wait. Further callers wait for a place.
+/// How many commands may wait, and how many share a batch at most. Further callers wait for a place.
 const QUEUE_LEN: usize = 1024;
 /// How many bytes the commands of a batch may add to the store together, about. A single command may add more. Without
 /// a limit, many large commands would hold up the small ones, and take much memory.
@@ -187,7 +187,14 @@ where
 }
 
 /// Commands that share a commit.
-pub struct Batch<T: Batches + ?Sized>(Vec<Box<dyn Queued<T>>>);
+pub struct Batch<T: Batches + ?Sized> {
+    commands: Vec<Box<dyn Queued<T>>>,
+    /// About how many bytes they add to the store together.
+    weight: usize,
+    /// The next one, if it has come and is not among them.
+    next: Option<Box<dyn Queued<T>>>,
+    queue: mpsc::Receiver<Box<dyn Queued<T>>>,
+}
 
 /// What became of a batch that has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +212,7 @@ impl<T: Batches> Batch<T> {
     /// Runs the commands, one after the other.
     pub fn run(&mut self, tables: &mut T::Open<'_>) -> Result<BatchRun, StoreError> {
         let mut run = BatchRun::NothingWritten;
-        for command in &mut self.0 {
+        for command in &mut self.commands {
             match command.run(tables) {
                 Ran::Wrote => run = BatchRun::Done,
                 Ran::WroteNothing => {}
@@ -222,36 +229,80 @@ impl<T: Batches> Batch<T> {
     /// # Panics
     /// If there is no such command.
     pub fn rehearse(&mut self, command: usize, tables: &mut T::Open<'_>) {
-        self.0[command].rehearse(tables);
+        self.commands[command].rehearse(tables);
+    }
+
+    /// Takes in commands that have come meanwhile, after those that are there. It stops at one that is too large.
+    pub fn take_in(&mut self) {
+        while self.len() < QUEUE_LEN
+            && let Some(command) = self.next.take().or_else(|| self.queue.try_recv().ok())
+        {
+            let weight = self.weight.saturating_add(command.weight());
+            if weight > MOST_WEIGHT && !self.is_empty() {
+                self.next = Some(command);
+                return;
+            }
+            self.weight = weight;
+            self.commands.push(command);
+        }
     }
 
     /// How many commands there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.commands.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.commands.is_empty()
+    }
+
+    fn new(queue: mpsc::Receiver<Box<dyn Queued<T>>>) -> Self {
+        Self { commands: Vec::new(), weight: 0, next: None, queue }
+    }
+
+    /// Waits for commands. Answers whether there are any: there are none once all callers are gone.
+    fn wait(&mut self) -> bool {
+        if self.next.is_none() {
+            self.next = self.queue.blocking_recv();
+        }
+        self.take_in();
+        !self.is_empty()
+    }
+
+    /// Tells the callers the outcome of the commit. The batch is empty then.
+    fn answer(&mut self, committed: &Result<(), StoreError>) {
+        for command in self.commands.drain(..) {
+            command.answer(committed.clone());
+        }
+        self.weight = 0;
+    }
+
+    /// Watches for another command without sleeping. A single caller waits for every switch of threads, longest for a
+    /// thread that has to be woken, and often sends its next command right after an answer.
+    fn look_out(&self) {
+        let since = Instant::now();
+        while self.queue.is_empty() && since.elapsed() < ATTENTION {
+            // Threads that have work run first.
+            thread::yield_now();
+        }
     }
 }
 
 impl<T: Batches + ?Sized> fmt::Debug for Batch<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("len", &self.0.len()).finish()
+        f.debug_struct("Batch").field("len", &self.commands.len()).finish_non_exhaustive()
     }
 }
 
 fn write_batches<T: Batches>(
     batches: &mut T,
     tell: &impl Fn(T::Told),
-    mut commands: mpsc::Receiver<Box<dyn Queued<T>>>,
+    queue: mpsc::Receiver<Box<dyn Queued<T>>>,
 ) {
     let mut failures = Failures::default();
-    let mut waiting = Vec::with_capacity(QUEUE_LEN);
-    while !waiting.is_empty() || commands.blocking_recv_many(&mut waiting, QUEUE_LEN) > 0 {
-        let together = count_together(waiting.iter().map(|command| command.weight()));
-        let mut batch = Batch(waiting.drain(..together).collect());
+    let mut batch = Batch::new(queue);
+    while batch.wait() {
         let committed = match failures.refusal() {
             Some(error) => Err(error),
             None => {
@@ -262,33 +313,10 @@ fn write_batches<T: Batches>(
             }
         };
         let was_alone = batch.len() == 1;
-        for command in batch.0.drain(..) {
-            command.answer(committed.clone());
-        }
+        batch.answer(&committed);
         if was_alone {
-            look_out(&commands);
+            batch.look_out();
         }
-    }
-}
-
-/// How many of the commands with these weights, from the first on, share a batch.
-fn count_together(weights: impl Iterator<Item = usize>) -> usize {
-    let mut sum = 0_usize;
-    let fitting = weights.take_while(|weight| {
-        sum = sum.saturating_add(*weight);
-        sum <= MOST_WEIGHT
-    });
-    fitting.count().max(1)
-}
-
-/// Watches for another command without sleeping. A single caller waits for every switch of threads,
-/// longest for a thread that has to be woken, and often sends its next command right after an
-/// answer.
-fn look_out<T: Batches>(commands: &mpsc::Receiver<Box<dyn Queued<T>>>) {
-    let since = Instant::now();
-    while commands.is_empty() && since.elapsed() < ATTENTION {
-        // Threads that have work run first.
-        thread::yield_now();
     }
 }
 

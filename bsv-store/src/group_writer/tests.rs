@@ -184,6 +184,57 @@ async fn large_commands_do_not_all_share_a_commit() {
     assert_eq!(batch_of.unwrap(), [1, 1, 2, 2, 3, 4, 5]);
 }
 
+/// Batches that take in what comes after they have begun.
+struct Late {
+    begun: blocking::Sender<()>,
+    go_on: blocking::Receiver<()>,
+}
+
+impl Batches for Late {
+    type Open<'t> = Vec<u64>;
+    type Told = Vec<u64>;
+
+    fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Vec<u64>>, StoreError> {
+        self.begun.send(()).unwrap();
+        self.go_on.recv().unwrap();
+        batch.take_in();
+        let mut numbers = Vec::new();
+        assert_eq!(batch.run(&mut numbers)?, BatchRun::Done);
+        Ok(Some(numbers))
+    }
+}
+
+#[tokio::test]
+async fn a_batch_takes_in_commands_that_come_later_if_they_fit() {
+    let (begin, begun) = blocking::channel();
+    let (release, go_on) = blocking::channel();
+    let (tell, told) = blocking::channel();
+    let late = Late { begun: begin, go_on };
+    let writer = Arc::new(GroupWriter::start(late, move |it| tell.send(it).unwrap()).unwrap());
+    let mut callers = JoinSet::new();
+    let half = MOST_WEIGHT / 2;
+    for (number, weight) in (1..).zip([half, 0, half, 1, 0]) {
+        let writer = Arc::clone(&writer);
+        callers.spawn(async move {
+            let insert = move |numbers: &mut Vec<u64>| {
+                numbers.push(number);
+                Ok(Ok::<_, ()>(()))
+            };
+            writer.run(weight, insert).await
+        });
+        tokio::task::yield_now().await;
+        if number == 1 {
+            begun.recv().unwrap();
+        }
+    }
+    release.send(()).unwrap();
+    begun.recv().unwrap();
+    release.send(()).unwrap();
+    assert!(callers.join_all().await.iter().all(|outcome| matches!(outcome, Ok(Ok(())))));
+    drop(writer);
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), [vec![1, 2, 3], vec![4, 5]]);
+}
+
 #[tokio::test]
 async fn a_refused_command_does_not_disturb_the_others() {
     let mut held = HeldUp::new().await;

@@ -122,13 +122,32 @@ impl SqlBatches {
         let (memory, process) = (&mut self.memory, self.shared.process());
         let rehearse = || {
             memory.take_in();
-            rehearse(batch, process, Guess::new(&Known::default(), Some(memory)))
+            rehearse(batch, 0, process, Guess::new(&Known::default(), Some(memory)))
         };
         let before = self.shared.seen();
-        let (step, known) = self.runtime.block_on(begin(connection, &wants, rehearse))?;
+        let (step, mut known) = self.runtime.block_on(begin(connection, &wants, rehearse))?;
         self.shared.note(&step, &before)?;
         self.shared.read_presence(&known)?;
+        self.take_in(batch, &mut known)?;
         Ok((step, known))
+    }
+
+    /// Takes in commands that have come while the database began the transaction, such as while another process held
+    /// the lock. Reads the rows that they read in a rehearsal.
+    fn take_in(&self, batch: &mut Batch<Self>, known: &mut Known) -> Result<(), Failure> {
+        let first = batch.len();
+        batch.take_in();
+        if first == batch.len() {
+            return Ok(());
+        }
+        self.shared.counts.note_commands(batch.len() - first);
+        let guess = Guess::new(known, Some(&self.memory));
+        let wants = rehearse(batch, first, self.shared.process(), guess);
+        if wants.is_empty() {
+            return Ok(());
+        }
+        let connection = self.connection.as_ref().expect("it is open");
+        self.runtime.block_on(read_more(connection, &wants, known))
     }
 
     /// Finds out whether a commit has happened. Its answer was lost.
@@ -216,11 +235,16 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// Runs the commands one after the other on guessed rows. Answers which rows they read that are not known.
-fn rehearse(batch: &mut Batch<SqlBatches>, process: ProcessId, guess: Guess<'_>) -> Wants {
+/// Runs the commands, from one on, one after the other on guessed rows. Answers which rows they read that are not known.
+fn rehearse(
+    batch: &mut Batch<SqlBatches>,
+    first: usize,
+    process: ProcessId,
+    guess: Guess<'_>,
+) -> Wants {
     let rehearsed = catch_unwind(AssertUnwindSafe(|| {
         let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) else { return };
-        for command in 0..batch.len() {
+        for command in first..batch.len() {
             guess.begin_anew();
             batch.rehearse(command, &mut books);
         }
@@ -253,7 +277,7 @@ fn run(
         if !missed.into_inner() {
             return Ok((ran.map_err(Failure::Lasting)?, known));
         }
-        let wants = rehearse(batch, now.0, Guess::new(&known, None));
+        let wants = rehearse(batch, 0, now.0, Guess::new(&known, None));
         runtime.block_on(read_more(connection, &wants, &mut known))?;
     }
     let failed = RefCell::new(None);
