@@ -232,7 +232,8 @@ impl<T: Batches> Batch<T> {
         self.commands[command].rehearse(tables);
     }
 
-    /// Takes in commands that have come meanwhile, after those that are there. It stops at one that is too large.
+    /// Takes in commands that have come meanwhile, after those that are there. It stops at one that is too large. It is
+    /// for use before the batch runs: a command that never ran fails.
     pub fn take_in(&mut self) {
         while self.len() < QUEUE_LEN
             && let Some(command) = self.next.take().or_else(|| self.queue.try_recv().ok())
