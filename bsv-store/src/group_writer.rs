@@ -189,8 +189,6 @@ where
 /// Commands that share a commit.
 pub struct Batch<T: Batches + ?Sized> {
     commands: Vec<Box<dyn Queued<T>>>,
-    /// About how many bytes they add to the store together.
-    weight: usize,
     /// The next one, if it has come and is not among them.
     next: Option<Box<dyn Queued<T>>>,
     queue: mpsc::Receiver<Box<dyn Queued<T>>>,
@@ -235,15 +233,15 @@ impl<T: Batches> Batch<T> {
     /// Takes in commands that have come meanwhile, after those that are there. It stops at one that is too large. It is
     /// for use before the batch runs: a command that never ran fails.
     pub fn take_in(&mut self) {
+        let mut together = self.commands.iter().fold(0, |sum, it| it.weight().saturating_add(sum));
         while self.len() < QUEUE_LEN
             && let Some(command) = self.next.take().or_else(|| self.queue.try_recv().ok())
         {
-            let weight = self.weight.saturating_add(command.weight());
-            if weight > MOST_WEIGHT && !self.is_empty() {
+            together = command.weight().saturating_add(together);
+            if together > MOST_WEIGHT && !self.is_empty() {
                 self.next = Some(command);
                 return;
             }
-            self.weight = weight;
             self.commands.push(command);
         }
     }
@@ -259,7 +257,7 @@ impl<T: Batches> Batch<T> {
     }
 
     fn new(queue: mpsc::Receiver<Box<dyn Queued<T>>>) -> Self {
-        Self { commands: Vec::new(), weight: 0, next: None, queue }
+        Self { commands: Vec::new(), next: None, queue }
     }
 
     /// Waits for commands. Answers whether there are any: there are none once all callers are gone.
@@ -276,7 +274,6 @@ impl<T: Batches> Batch<T> {
         for command in self.commands.drain(..) {
             command.answer(committed.clone());
         }
-        self.weight = 0;
     }
 
     /// Watches for another command without sleeping. A single caller waits for every switch of threads, longest for a
