@@ -18,6 +18,7 @@ mod server;
 mod servers;
 mod standby;
 mod tokens;
+mod waiting;
 
 use std::sync::LazyLock;
 

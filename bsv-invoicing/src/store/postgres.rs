@@ -266,7 +266,7 @@ impl WalletStore for PostgresWalletStore {
             if missing.is_empty() {
                 return answer;
             }
-            wants.extend(&missing);
+            wants.extend(missing);
             known = self.reader.look(wants.clone()).await?;
         }
     }

@@ -1,7 +1,7 @@
 //! Reads wanted rows. One statement reads all wanted rows of a table by their keys. One reads all ranges of a shape.
 //! All are sent together.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
 
@@ -20,7 +20,7 @@ pub(super) struct Fetch<'w> {
 
 impl<'w> Fetch<'w> {
     pub(super) fn new(wants: &'w Wants) -> Self {
-        let rows = |(table, keys): (&TableId, &'w HashSet<Cells>)| (*table, keys.iter().collect());
+        let rows = |(table, keys): (&TableId, &'w BTreeSet<Cells>)| (*table, keys.iter().collect());
         let mut shapes = BTreeMap::<_, Vec<_>>::new();
         for (range, limit) in &wants.ranges {
             shapes.entry((range.table, range.shape(), *limit)).or_default().push(range);
@@ -90,12 +90,12 @@ impl<'w> Fetch<'w> {
     ) -> Result<(), Failure> {
         let mut answers = answers.into_iter();
         for (table, keys) in &self.rows {
-            for key in keys {
-                known.add_row(*table, (*key).clone(), None);
-            }
             for row in answers.next().unwrap_or_default() {
                 let (key, row) = cell_row(*table, &row, 0)?;
                 known.add_row(*table, key, Some(row));
+            }
+            for key in keys {
+                known.add_absent(*table, key);
             }
         }
         for (table, _, limit, ranges) in &self.ranges {

@@ -1,6 +1,6 @@
 //! What is known of the rows of the database, and what is asked of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use super::cells::{Cell, Cells};
@@ -26,7 +26,7 @@ pub(super) struct RangeKey {
 /// Rows, and the first rows of ranges, as they are at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    rows: HashMap<TableId, HashMap<Cells, Option<Cells>>>,
+    rows: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
     /// Ranges by their table, their order and their end: one that begins earlier may hold another of the same end.
     ranges: HashMap<(TableId, bool), HashMap<Bound<Cells>, Vec<FirstRows>>>,
     /// About how much memory that takes, in bytes.
@@ -45,7 +45,7 @@ struct FirstRows {
 /// What is to be read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wants {
-    pub(super) keys: HashMap<TableId, HashSet<Cells>>,
+    pub(super) keys: BTreeMap<TableId, BTreeSet<Cells>>,
     /// Ranges, and how many rows of each at most.
     pub(super) ranges: HashMap<RangeKey, usize>,
 }
@@ -143,12 +143,19 @@ impl Known {
     }
 
     pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
-        self.size += size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
+        self.size += size_of_row(&key, row.as_ref());
         self.rows.entry(table).or_default().insert(key, row);
     }
 
+    /// Adds that a key has no row, unless its row is known.
+    pub(super) fn add_absent(&mut self, table: TableId, key: &Cells) {
+        if !self.rows.get(&table).is_some_and(|rows| rows.contains_key(key)) {
+            self.add_row(table, key.clone(), None);
+        }
+    }
+
     pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
-        let sizes = rows.iter().map(|(key, row)| size_of_cells(key) + size_of_cells(row));
+        let sizes = rows.iter().map(|(key, row)| size_of_row(key, Some(row)));
         self.size += sizes.sum::<usize>();
         let begin = range.begin().clone();
         let of_table = self.ranges.entry((range.table, range.is_descending)).or_default();
@@ -173,7 +180,7 @@ impl Known {
 
     /// All rows that are known one by one.
     pub(super) fn into_rows(self) -> impl Iterator<Item = (TableId, Cells, Option<Cells>)> {
-        let of_table = |(table, rows): (TableId, HashMap<_, _>)| {
+        let of_table = |(table, rows): (TableId, BTreeMap<_, _>)| {
             rows.into_iter().map(move |(key, row)| (table, key, row))
         };
         self.rows.into_iter().flat_map(of_table)
@@ -185,7 +192,12 @@ impl Known {
     }
 }
 
-pub(super) fn size_of_cells(cells: &Cells) -> usize {
+/// About how much memory a row takes, in bytes.
+pub(super) fn size_of_row(key: &Cells, row: Option<&Cells>) -> usize {
+    size_of_cells(key) + row.map_or(0, size_of_cells)
+}
+
+fn size_of_cells(cells: &Cells) -> usize {
     let bytes = cells.iter().map(|cell| match cell {
         Cell::Bytes(bytes) => bytes.len(),
         _ => 0,
@@ -219,12 +231,12 @@ impl Wants {
     }
 
     /// Wants also what somebody else wants.
-    pub(super) fn extend(&mut self, other: &Self) {
-        for (table, keys) in &other.keys {
-            self.keys.entry(*table).or_default().extend(keys.iter().cloned());
+    pub(super) fn extend(&mut self, other: Self) {
+        for (table, keys) in other.keys {
+            self.keys.entry(table).or_default().extend(keys);
         }
-        for (range, limit) in &other.ranges {
-            self.want_range(range.clone(), *limit);
+        for (range, limit) in other.ranges {
+            self.want_range(range, limit);
         }
     }
 }

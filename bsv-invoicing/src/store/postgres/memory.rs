@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::cells::Cells;
-use super::known::{CellRow, Known, RangeKey, size_of_cells};
+use super::known::{CellRow, Known, RangeKey, size_of_row};
 use super::rows::Changes;
 use super::tables::TableId;
 
-/// Rows as they were lately. Another process may have changed them since. They serve to guess which rows a batch will
-/// read. No batch is run on them.
+/// Rows as they were lately. Another process may have changed them since, and a commit of them may have failed. They
+/// serve to guess which rows a batch will read. No batch is run on them.
 #[derive(Default)]
 pub(super) struct Memory {
     recent: Remembered,
     /// The former `recent`.
     older: Remembered,
-    /// What the last batch has read and written. The next batch takes it in while the database begins a transaction.
-    read: Option<Known>,
-    written: Option<Changes>,
 }
 
 #[derive(Default)]
@@ -33,31 +30,29 @@ const MOST: usize = 8 << 20;
 const LARGEST: usize = 4 << 10;
 
 impl Memory {
-    /// Takes note of what a batch has read. [`take_in`](Self::take_in) remembers it.
-    pub(super) fn note_read(&mut self, known: Known) {
-        self.read = Some(known);
-    }
-
-    /// Takes note of what a batch has written.
-    pub(super) fn note_written(&mut self, changes: Changes) {
-        self.written = Some(changes);
-    }
-
-    /// Remembers what the last batch has read and written.
-    pub(super) fn take_in(&mut self) {
-        if let Some(known) = self.read.take() {
-            known.into_rows().for_each(|(table, key, row)| self.remember(table, key, row));
-        }
-        for (table, rows) in self.written.take().into_iter().flat_map(|it| it.rows) {
-            rows.into_iter().for_each(|(key, change)| self.remember(table, key, change.into_row()));
+    /// Remembers what a batch has read.
+    pub(super) fn remember_read(&mut self, known: Known) {
+        for (table, key, row) in known.into_rows() {
+            let size = size_of_row(&key, row.as_ref());
+            if size <= LARGEST {
+                self.remember(table, key, row, size);
+            }
         }
     }
 
-    fn remember(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
-        let size = size_of_cells(&key) + row.as_ref().map_or(0, size_of_cells);
-        if size > LARGEST {
-            return;
+    /// Remembers what a batch writes, if the database commits it.
+    pub(super) fn remember_written(&mut self, changes: &Changes) {
+        for (table, rows) in &changes.rows {
+            for (key, change) in rows {
+                let size = size_of_row(key, change.row());
+                if size <= LARGEST {
+                    self.remember(*table, key.clone(), change.row().cloned(), size);
+                }
+            }
         }
+    }
+
+    fn remember(&mut self, table: TableId, key: Cells, row: Option<Cells>, size: usize) {
         if self.recent.size > MOST {
             self.older = std::mem::take(&mut self.recent);
         }

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bsv_store::{GroupWriter, StoreError};
+use tokio::join;
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -112,20 +113,30 @@ impl Snapshot {
     }
 }
 
-async fn serve(shared: &Arc<Shared>, mut jobs: mpsc::UnboundedReceiver<Job>) {
+/// Serves over two connections: while the database works for one, the thread works for the other.
+async fn serve(shared: &Arc<Shared>, jobs: mpsc::UnboundedReceiver<Job>) {
+    let (jobs, long) = (Mutex::new(jobs), Arc::default());
+    join!(serve_one(shared, &jobs, &long), serve_one(shared, &jobs, &long));
+}
+
+/// Serves over a connection.
+async fn serve_one(
+    shared: &Arc<Shared>,
+    jobs: &Mutex<mpsc::UnboundedReceiver<Job>>,
+    long: &Arc<Mutex<Option<Connection>>>,
+) {
     let mut connection = None;
-    let long = Arc::<Mutex<Option<Connection>>>::default();
     let mut waiting = Vec::new();
-    while jobs.recv_many(&mut waiting, TOGETHER).await > 0 {
+    while jobs.lock().await.recv_many(&mut waiting, TOGETHER).await > 0 {
         let (mut wants, mut callers) = (Wants::default(), Vec::new());
         for job in waiting.drain(..) {
             match job {
                 Job::Look(wanted, caller) => {
-                    wants.extend(&wanted);
+                    wants.extend(wanted);
                     callers.push(caller);
                 }
                 Job::Snapshot(asked) => {
-                    let (shared, long) = (Arc::clone(shared), Arc::clone(&long));
+                    let (shared, long) = (Arc::clone(shared), Arc::clone(long));
                     tokio::task::spawn_local(async move { read_long(&shared, &long, asked).await });
                 }
             }

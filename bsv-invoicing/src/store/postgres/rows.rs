@@ -79,14 +79,6 @@ impl Change {
             Self::Removed => None,
         }
     }
-
-    /// The same, and the change is over.
-    pub(super) fn into_row(self) -> Option<Cells> {
-        match self {
-            Self::Added(row) | Self::Set(row) => Some(row),
-            Self::Removed => None,
-        }
-    }
 }
 
 impl Changes {

@@ -112,12 +112,13 @@ async fn read(
     Ok((step, known))
 }
 
-/// Adds a step, writes what has changed, and commits, in one round trip.
+/// Adds a step, writes what has changed, and commits, in one round trip. `meanwhile` runs while the database works.
 pub(super) async fn commit(
     connection: &Connection,
     changes: &Changes,
     next: &Step,
     writer_step: i64,
+    meanwhile: impl FnOnce(),
 ) -> Result<(), NotDone> {
     // Where the lock does not hold, two writers meet at the step before they meet at a row.
     let mut statements = vec![next.add(writer_step)];
@@ -137,7 +138,12 @@ pub(super) async fn commit(
         sent.push(Box::pin(connection.run(key, given)));
     }
     sent.push(Box::pin(connection.control("COMMIT")));
-    let mut answers = in_order(sent).await;
+    let meanwhile = async {
+        // The driver sends the statements.
+        yield_now().await;
+        meanwhile();
+    };
+    let (mut answers, ()) = join!(biased; in_order(sent), meanwhile);
     let committed = answers.pop().expect("the last one was sent");
     for answer in answers {
         if let Err(error) = answer {
@@ -186,7 +192,7 @@ pub(super) async fn find_step(
     }
     // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
     let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last };
-    match commit(connection, &Changes::default(), &next, writer_step).await {
+    match commit(connection, &Changes::default(), &next, writer_step, || ()).await {
         Ok(()) => Ok(true),
         Err(NotDone::Failed(failure)) => Err(failure),
         Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),

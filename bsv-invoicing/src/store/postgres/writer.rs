@@ -86,22 +86,26 @@ impl SqlBatches {
         let (runtime, connection) = (&self.runtime, self.connection.as_ref());
         let connection = connection.expect("it is open");
         let (done, known) = run(batch, runtime, connection, (process, &step), known)?;
-        self.memory.note_read(known);
+        let memory = &mut self.memory;
         let Some((told, changes)) = done else {
+            memory.remember_read(known);
             runtime.block_on(give_up(connection))?;
             return Ok(None);
         };
         self.tried += 1;
         let next = next_step(&step, &changes, self.shared.id.to_vec());
         let begun = Instant::now();
-        let committing = commit(connection, &changes, &next, self.tried);
+        let remember = || {
+            memory.remember_read(known);
+            memory.remember_written(&changes);
+        };
+        let committing = commit(connection, &changes, &next, self.tried, remember);
         let committed = runtime.block_on(async { timeout(PATIENCE, committing).await });
         self.shared.counts.commits.note(begun.elapsed());
         match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
             Ok(()) => {
                 self.shared.see(&next);
                 self.shared.note_joining(&changes);
-                self.memory.note_written(changes);
                 Ok(Some(told))
             }
             Err(NotDone::Failed(failure)) => Err(failure.into()),
@@ -119,11 +123,8 @@ impl SqlBatches {
             wants.want_row(table, one());
         }
         self.shared.want_presence(&mut wants);
-        let (memory, process) = (&mut self.memory, self.shared.process());
-        let rehearse = || {
-            memory.take_in();
-            rehearse(batch, 0, process, Guess::new(&Known::default(), Some(memory)))
-        };
+        let (memory, process) = (&self.memory, self.shared.process());
+        let rehearse = || rehearse(batch, 0, process, Guess::new(&Known::default(), Some(memory)));
         let before = self.shared.seen();
         let (step, mut known) = self.runtime.block_on(begin(connection, &wants, rehearse))?;
         self.shared.note(&step, &before)?;
