@@ -392,7 +392,7 @@ impl fmt::Debug for PostgresWalletStore {
 mod tests {
     use std::ops::Bound;
 
-    use bsv_tx::{OutPoint, Script, Transaction, TxIn, Txid};
+    use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, Txid};
 
     use super::known::RangeKey;
     use super::tables::{SqlKind, TableId};
@@ -400,16 +400,20 @@ mod tests {
     use crate::ledger::events::{EventDetails, EventRow};
     use crate::ledger::queries::{GetEvents, GetFollowed};
     use crate::ledger::rows::{
-        Events, FollowedTransactions, Reservations, Spendable, Spends, TransactionNumbers,
+        Events, FollowedTransactions, MinedAt, Reservations, Spendable, Spends, TransactionNumbers,
         Transactions,
     };
-    use crate::ledger::{GetKnown, Release, Reserve, See};
+    use crate::ledger::{
+        ForgetBlock, GetKnown, Notice, Noticed, Release, Reserve, See, ShownPlace, Unfollow,
+    };
     use crate::model::coin::{Spending, Trust};
     use crate::model::event::EventKind;
     use crate::model::outgoing::OutgoingPurpose;
     use crate::model::process::ProcessId;
     use crate::model::receipt::ReceiptKey;
-    use crate::model::transaction::{FollowedUntil, Purpose, TransactionRecord, TransactionState};
+    use crate::model::transaction::{
+        BlockPlace, FollowedUntil, Purpose, TransactionRecord, TransactionState,
+    };
 
     /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
     fn note<K: SqlKind>(
@@ -422,6 +426,14 @@ mod tests {
         let (from, to) = (Bound::Included(K::key_cells(&from)), to.map(|to| K::key_cells(&to)));
         let range = RangeKey { table: K::TABLE_ID, from, to, is_descending: false };
         known.add_range(range, rows.collect(), limit);
+    }
+
+    /// Takes note that the transaction 1 spends 100 receipts.
+    fn note_spends(known: &mut Known) {
+        let key = |maker, vout| (1, ReceiptKey { maker, vout });
+        let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
+        let spends = (2..=101).map(|maker| (key(maker, 0), ()));
+        note::<Spends>(known, all, spends, usize::MAX);
     }
 
     /// The first rows of a kind, from the key 1 on, as they are known.
@@ -440,13 +452,18 @@ mod tests {
         missing.keys[&table].len()
     }
 
-    /// How many receipts a command finds missing in one run.
-    fn missing_receipts(command: &impl Command, known: &Known) -> usize {
+    /// How many rows of a table a command finds missing in one run.
+    fn missing_in(command: &impl Command, known: &Known, table: TableId) -> usize {
         let guess = Guess::new(known, None);
         let mut books = Books::open_for(ProcessId::ALONE, SqlRows::to_read(&guess)).unwrap();
         assert!(command.run(&mut books).is_err());
         drop(books);
-        guess.into_wants().keys[&TableId::Receipts].len()
+        guess.into_wants().keys[&table].len()
+    }
+
+    /// How many receipts a command finds missing in one run.
+    fn missing_receipts(command: &impl Command, known: &Known) -> usize {
+        missing_in(command, known, TableId::Receipts)
     }
 
     #[test]
@@ -495,13 +512,10 @@ mod tests {
             satoshis: 1,
             at: Timestamp::from_micros(1),
         };
-        let key = |maker, vout| (1, ReceiptKey { maker, vout });
         let mut known = Known::default();
         let number = Transactions::key_cells(&1);
         known.add_row(TableId::Transactions, number, Some(Transactions::row_cells(&record)));
-        let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
-        let spends = (2..=101).map(|maker| (key(maker, 0), ()));
-        note::<Spends>(&mut known, all, spends, usize::MAX);
+        note_spends(&mut known);
         let now = Timestamp::from_micros(2);
         let shown = See { transaction: 1, is_fee_sufficient: true, now };
         assert_eq!(missing_receipts(&shown, &known), 100);
@@ -533,5 +547,54 @@ mod tests {
         let (number, row) = (Reservations::key_cells(&1), Reservations::row_cells(&keys));
         known.add_row(TableId::Reservations, number, Some(row));
         assert_eq!(missing_receipts(&Release { reservation: 1 }, &known), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_transactions_of_a_block_that_is_forgotten() {
+        let block = BlockPlace { hash: BlockHash::from_bytes([1; 32]), height: 7 };
+        let mut known = Known::default();
+        let all = ((7, 0), Bound::Included((7, u64::MAX)));
+        let mined = (1..=100).map(|number| ((7, number), ()));
+        note::<MinedAt>(&mut known, all, mined, usize::MAX);
+        let forget = ForgetBlock { block, now: Timestamp::from_micros(2) };
+        assert_eq!(missing_in(&forget, &known, TableId::Transactions), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_transactions_that_the_network_shows() {
+        let mut known = Known::default();
+        let shown = (1..=100_u32).map(|number| {
+            let transaction =
+                Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: number };
+            let txid = transaction.txid();
+            let all = ((txid, 0), Bound::Included((txid, u64::MAX)));
+            let numbers = [((txid, u64::from(number)), ())];
+            note::<TransactionNumbers>(&mut known, all, numbers, usize::MAX);
+            let place = ShownPlace::Mempool { is_fee_sufficient: true };
+            Noticed { transaction, place, came_at: Timestamp::from_micros(1) }
+        });
+        let notice = Notice { shown: shown.collect(), now: Timestamp::from_micros(2) };
+        assert_eq!(missing_in(&notice, &known, TableId::Transactions), 100);
+    }
+
+    #[test]
+    fn one_run_finds_all_receipts_that_a_transaction_spends_which_is_followed_no_longer() {
+        let record = TransactionRecord {
+            txid: Txid::from_bytes([1; 32]),
+            purpose: Purpose::Found,
+            state: TransactionState::Refused,
+            was_seen: true,
+            satoshis: 1,
+            at: Timestamp::from_micros(1),
+        };
+        let mut known = Known::default();
+        let number = Transactions::key_cells(&1);
+        known.add_row(TableId::Transactions, number, Some(Transactions::row_cells(&record)));
+        let until = FollowedUntil::Time(Timestamp::from_micros(1));
+        let (number, row) =
+            (FollowedTransactions::key_cells(&1), FollowedTransactions::row_cells(&until));
+        known.add_row(TableId::FollowedTransactions, number, Some(row));
+        note_spends(&mut known);
+        assert_eq!(missing_receipts(&Unfollow { transaction: 1 }, &known), 100);
     }
 }
