@@ -66,6 +66,10 @@ impl Command for Notice {
         });
         noticed.map(drop)
     }
+
+    fn weight(&self) -> usize {
+        self.shown.iter().map(|noticed| noticed.transaction.to_bytes().len()).sum()
+    }
 }
 
 /// What the books know about a transaction.

@@ -72,6 +72,10 @@ impl Command for Record {
         }
         books.outgoing_payment(number)
     }
+
+    fn weight(&self) -> usize {
+        self.payment.transaction.to_bytes().len() + self.message.as_ref().map_or(0, Vec::len)
+    }
 }
 
 impl<R: Rows> Books<R> {
