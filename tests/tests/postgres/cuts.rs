@@ -5,24 +5,38 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use bsv_invoicing::WalletStore;
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 
 use crate::postgres::{SERVER, open, user};
 
 /// What begins a batch.
 const DOOR: &[u8] = b"SELECT 1 FROM door FOR UPDATE";
+/// What says that a batch is committed.
+const COMMITTED: &[u8] = b"COMMIT\0";
 /// The name of the socket in its directory.
 const SOCKET: &str = ".s.PGSQL.5432";
+/// How long a store may take to hear of something. It looks 20 times a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a connection is cut, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     direction: Direction,
-    /// Which piece that goes there is affected, from the one that begins a batch on.
-    piece: usize,
+    piece: Piece,
     passes: Passes,
+}
+
+/// Which piece is affected, of those that go in a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// The one of this number, from the one that begins a batch on.
+    Number(usize),
+    /// The one that says that the batch is committed.
+    Committed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +57,8 @@ enum Passes {
 struct Proxy {
     dir: TempDir,
     cut: Arc<Mutex<Option<Cut>>>,
+    /// Who holds this keeps the proxy from closing the connection that it cuts.
+    patience: Arc<Mutex<()>>,
 }
 
 /// The pieces of a connection that have passed each way since a batch began.
@@ -52,7 +68,8 @@ impl Proxy {
     fn before(database: String) -> Self {
         let (dir, cut) = (tempfile::tempdir().unwrap(), Arc::<Mutex<Option<Cut>>>::default());
         let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
-        let of_connections = Arc::clone(&cut);
+        let patience = Arc::<Mutex<()>>::default();
+        let (of_connections, until) = (Arc::clone(&cut), Arc::clone(&patience));
         thread::spawn(move || {
             for store in listener.incoming() {
                 let store = store.unwrap();
@@ -66,15 +83,25 @@ impl Proxy {
                 ] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let (cut, counts) = (Arc::clone(&of_connections), Arc::clone(&counts));
-                    thread::spawn(move || pass_on(direction, from, to, &cut, &counts));
+                    let until = Arc::clone(&until);
+                    thread::spawn(move || {
+                        pass_on(direction, &from, &to, &cut, &counts);
+                        drop(until.lock());
+                        let _ = from.shutdown(Shutdown::Both);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
                 }
             }
         });
-        Self { dir, cut }
+        Self { dir, cut, patience }
     }
 
     fn arm(&self, cut: Cut) {
         *self.cut.lock().unwrap() = Some(cut);
+    }
+
+    fn has_cut(&self) -> bool {
+        self.cut.lock().unwrap().is_none()
     }
 
     /// Answers whether it has cut.
@@ -85,8 +112,8 @@ impl Proxy {
 
 fn pass_on(
     direction: Direction,
-    mut from: UnixStream,
-    mut to: UnixStream,
+    mut from: &UnixStream,
+    mut to: &UnixStream,
     cut: &Mutex<Option<Cut>>,
     counts: &Counts,
 ) {
@@ -107,8 +134,6 @@ fn pass_on(
             }
         }
     }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
 }
 
 /// How much of a piece passes, if the connection is to be cut there.
@@ -128,25 +153,62 @@ fn affected(
     }
     let count = &mut (*counts).as_mut()?[direction as usize];
     *count += 1;
-    if direction != armed.direction || *count != armed.piece {
+    let is_affected = match armed.piece {
+        Piece::Number(number) => *count == number,
+        Piece::Committed => piece.windows(COMMITTED.len()).any(|window| window == COMMITTED),
+    };
+    if direction != armed.direction || !is_affected {
         return None;
     }
     *cut = None;
     Some(armed.passes)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_is_done_once_and_answered_rightly_wherever_its_connection_is_cut() {
-    let url = SERVER.url("cut");
+/// The URL of a schema, and of the same one behind a proxy.
+fn proxied(schema: &str) -> (String, Proxy, String) {
+    let url = SERVER.url(schema);
     let database = url.split_once("host=").unwrap().1.split_once('&').unwrap().0.to_owned();
     let proxy = Proxy::before(database.clone());
     let through = url.replace(&database, proxy.dir.path().to_str().unwrap());
+    (url, proxy, through)
+}
+
+/// Another process writes before a store finds its own commit, whose answer was lost. The store hears of both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn what_others_commit_before_a_lost_answer_is_found_is_heard_of() {
+    let (url, proxy, through) = proxied("overheard");
+    let [store, other] = [&through, &url].map(|url| Arc::new(open(url)));
+    let mut heard = store.changes_by_others().unwrap();
+    let writing = tokio::task::block_in_place(|| {
+        let _patience = proxy.patience.lock().unwrap();
+        let (direction, passes) = (Direction::ToStore, Passes::Nothing);
+        proxy.arm(Cut { direction, piece: Piece::Committed, passes });
+        let store = Arc::clone(&store);
+        let writing = tokio::spawn(async move { store.execute(user("Ada")).await.unwrap() });
+        while !proxy.has_cut() {
+            thread::yield_now();
+        }
+        Handle::current().block_on(other.execute(user("Bob"))).unwrap();
+        writing
+    });
+    writing.await.unwrap();
+    // The steps are: the first, Ada, Bob, and the one that confirms the first of these.
+    let users = "SELECT string_agg(last_user::text, ' ' ORDER BY number) FROM overheard.step";
+    assert_eq!(SERVER.query(users), "0 1 2 2");
+    let step: i64 = SERVER.query("SELECT max(number) - 1 FROM overheard.step").parse().unwrap();
+    let hearing = tokio::time::timeout(PATIENCE, heard.wait_for(|last| *last >= step)).await;
+    assert!(hearing.is_ok(), "step {step} was not heard of");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_is_done_once_and_answered_rightly_wherever_its_connection_is_cut() {
+    let (_, proxy, through) = proxied("cut");
     let store = open(&through);
     let mut cuts = 0;
     for direction in [Direction::ToDatabase, Direction::ToStore] {
         for passes in [Passes::Nothing, Passes::Half, Passes::All] {
             for piece in 1..=5 {
-                let cut = Cut { direction, piece, passes };
+                let cut = Cut { direction, piece: Piece::Number(piece), passes };
                 proxy.arm(cut);
                 let names = ["one", "another"].map(|it| format!("{it} {cut:?}"));
                 let [first, second] = [&names[0], &names[1]].map(|name| store.execute(user(name)));

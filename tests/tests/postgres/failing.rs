@@ -98,6 +98,19 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     assert!(refused.to_string().contains("does not know step"), "{refused}");
 }
 
+/// After a failover, another server may have made a step of the number that this one has seen.
+#[tokio::test]
+async fn a_database_where_another_writer_made_the_seen_step_is_refused() {
+    let url = SERVER.url("elsewhere");
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    SERVER.query("UPDATE elsewhere.step SET writer = '\\x01' WHERE last_user = 1");
+    let refused = store.get(GetUser(1)).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+    let refused = store.execute(user("Bob")).await.unwrap_err();
+    assert!(refused.to_string().contains("does not know step"), "{refused}");
+}
+
 /// A database of which only a part was restored is not tried again and again: it is damaged.
 #[tokio::test]
 async fn a_number_that_is_new_and_taken_is_damage() {

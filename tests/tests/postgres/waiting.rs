@@ -83,6 +83,18 @@ async fn a_look_up_that_waits_holds_up_no_other() {
     assert_eq!(found.name, "Ada");
 }
 
+/// A store that refuses the database while it holds the lock of the door releases it at once. The database would end a
+/// session that holds it only after 5 seconds.
+#[tokio::test]
+async fn a_batch_that_fails_leaves_the_door_open() {
+    let url = SERVER.url("refused");
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    SERVER.query("UPDATE refused.meta SET version = version + 1");
+    store.execute(user("Bob")).await.unwrap_err();
+    SERVER.query("SET lock_timeout = '3s'; SELECT 1 FROM refused.door FOR UPDATE");
+}
+
 /// Commands that come while another process writes share one commit. Some of them read rows, and some read what others
 /// of the same commit have written.
 #[tokio::test]

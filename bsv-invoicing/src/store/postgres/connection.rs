@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
@@ -25,10 +26,13 @@ pub(super) struct Connection {
     statements: RefCell<HashMap<StatementKey, tokio_postgres::Statement>>,
     /// Whether the server has sent a warning, as when a commit did not wait for a standby.
     has_warned: Arc<AtomicBool>,
+    driver: JoinHandle<()>,
 }
 
 /// How long a connection may take to be there, or to answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may take to tell the database that it ends.
+const FAREWELL: Duration = Duration::from_millis(200);
 
 /// A session always finds rows through indexes, because the planner may guess wrongly how many rows there are. The
 /// database ends the transaction of a process that stands still, so that others can write.
@@ -50,8 +54,8 @@ impl Connection {
     async fn connect(options: &PostgresOptions) -> Result<Self, Failure> {
         let (client, connection) = options.config.connect(options.tls.clone()).await?;
         let has_warned = Arc::<AtomicBool>::default();
-        tokio::spawn(drive(connection, Arc::clone(&has_warned)));
-        let connection = Self { client, statements: RefCell::default(), has_warned };
+        let driver = tokio::spawn(drive(connection, Arc::clone(&has_warned)));
+        let connection = Self { client, statements: RefCell::default(), has_warned, driver };
         let path = format!("{SESSION}; SET search_path = \"{}\"", options.schema);
         connection.execute_all(&path).await?;
         Ok(connection)
@@ -92,6 +96,17 @@ impl Connection {
     pub(super) async fn control(&self, statement: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.client.batch_execute(statement).await?;
         Ok(Vec::new())
+    }
+
+    /// Ends the connection, so that the database gives up the transaction and its locks. A connection that is only
+    /// dropped stays open until its runtime works again.
+    pub(super) async fn close(self) {
+        drop(self.client);
+        let mut driver = self.driver;
+        if timeout(FAREWELL, &mut driver).await.is_err() {
+            driver.abort();
+            let _ = driver.await;
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bsv_store::{EngineError, StoreError};
 use thiserror::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 use crate::ledger::rows::Damaged;
 
@@ -133,6 +133,12 @@ fn is_taken_row(error: &tokio_postgres::Error) -> bool {
     })
 }
 
+/// Whether an error has undone the transaction. After a panic or the end of a session, nobody knows whether a commit has
+/// happened.
+pub(super) fn has_undone(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|it| it.parsed_severity() == Some(Severity::Error))
+}
+
 /// Whether this answer to a commit means that the commit has not happened.
 pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
     let refused = |state: &SqlState| {
@@ -141,7 +147,7 @@ pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
         // 40003: statement completion unknown.
         code != "40003" && (of_class("40") || of_class("23") || of_class("53"))
     };
-    error.code().is_some_and(refused)
+    has_undone(error) && error.code().is_some_and(refused)
 }
 
 fn describe(error: &tokio_postgres::Error) -> String {

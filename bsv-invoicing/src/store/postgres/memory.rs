@@ -28,6 +28,8 @@ struct Remembered {
 const MOST: usize = 8 << 20;
 /// Larger rows hold transactions and messages, which name no other rows to read.
 const LARGEST: usize = 4 << 10;
+/// How many rows that are gone are looked at in a range.
+const MOST_GONE: usize = 1_000;
 
 impl Memory {
     /// Remembers what a batch has read.
@@ -66,22 +68,24 @@ impl Memory {
         halves.find_map(|half| half.tables.get(&table)?.get(key).cloned())
     }
 
-    /// The remembered rows of a range, up to a limit.
+    /// The remembered rows of a range, up to a limit. Where many rows of the range are known to be gone, some may lack.
     pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Vec<CellRow> {
         let bounds = (range.from.as_ref(), range.to.as_ref());
+        let looked_at = limit.saturating_add(MOST_GONE);
         let mut rows = BTreeMap::new();
         for half in [&self.older, &self.recent] {
-            let of_table = half.tables.get(&range.table).into_iter();
-            rows.extend(
-                of_table.flat_map(|rows| rows.range::<Cells, (Bound<_>, Bound<_>)>(bounds)),
-            );
+            let Some(of_table) = half.tables.get(&range.table) else { continue };
+            let in_range = of_table.range::<Cells, (Bound<_>, Bound<_>)>(bounds);
+            match range.is_descending {
+                true => rows.extend(in_range.rev().take(looked_at)),
+                false => rows.extend(in_range.take(looked_at)),
+            }
         }
-        let mut rows: Vec<_> =
-            rows.into_iter().filter_map(|(key, row)| Some((key.clone(), row.clone()?))).collect();
-        if range.is_descending {
-            rows.reverse();
+        let there = rows.into_iter().filter_map(|(key, row)| Some((key, row.as_ref()?)));
+        let cloned = |(key, row): (&Cells, &Cells)| (key.clone(), row.clone());
+        match range.is_descending {
+            true => there.rev().take(limit).map(cloned).collect(),
+            false => there.take(limit).map(cloned).collect(),
         }
-        rows.truncate(limit);
-        rows
     }
 }

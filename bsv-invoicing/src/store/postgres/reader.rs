@@ -18,7 +18,7 @@ use super::error::Failure;
 use super::known::{Known, Wants};
 use super::shared::{Seen, Shared};
 use super::step::Step;
-use super::transaction::{begin_snapshot, look, read_more};
+use super::transaction::{begin_snapshot, give_up, in_time, look, read_more};
 use super::upkeep::{keep_up, stop};
 use super::writer::SqlBatches;
 
@@ -131,6 +131,7 @@ async fn serve_one(
         let (mut wants, mut callers) = (Wants::default(), Vec::new());
         for job in waiting.drain(..) {
             match job {
+                Job::Look(_, caller) if caller.is_closed() => {}
                 Job::Look(wanted, caller) => {
                     wants.extend(wanted);
                     callers.push(caller);
@@ -161,8 +162,9 @@ async fn look_up(
     let open = connection.take();
     let found = match open.filter(|it| !it.is_closed()) {
         Some(open) => match look(&open, wants).await {
-            // The connection may have been lost long ago.
+            // The connection may have been lost long ago, or lead to a server that is no longer the primary.
             Err(Failure::Passing(_)) => look_anew(shared, wants).await,
+            Ok((step, _)) if step.number < before.number => look_anew(shared, wants).await,
             found => found.map(|found| (open, found)),
         },
         None => look_anew(shared, wants).await,
@@ -202,7 +204,7 @@ async fn read_long(
     }
     if let Some(open) = &*connection
         && has_begun
-        && open.control("COMMIT").await.is_err()
+        && give_up(open).await.is_err()
     {
         *connection = None;
     }
@@ -219,7 +221,7 @@ async fn begin_long(
         return Ok(known);
     }
     let open = connection.insert(shared.connect().await?);
-    open.execute_all(PATIENT).await?;
+    in_time(open.execute_all(PATIENT)).await?;
     Ok(begin_snapshot(open, wants).await?.1)
 }
 

@@ -17,6 +17,7 @@ use super::schema::{Incarnation, expect_incarnation};
 use super::statements::Parameter;
 use super::step::{READ_WRITER, Step};
 use super::tables::SqlKind;
+use super::transaction::in_time;
 use crate::ledger::rows::Processes;
 use crate::model::process::ProcessId;
 use crate::model::time::Timestamp;
@@ -82,7 +83,8 @@ impl Shared {
 
     /// Takes note of the last step, which was read after `before` had been seen.
     pub(super) fn note(&self, step: &Step, before: &Seen) -> Result<(), Failure> {
-        if step.number < before.number {
+        let is_another = step.number == before.number && step.writer != before.writer;
+        if step.number < before.number || is_another {
             return Err(Unfit::GoneBack(before.number).into());
         }
         self.note_time(step.read_at);
@@ -171,10 +173,13 @@ impl Shared {
 
     /// Connects again. Fails if the database is another store, or has lost a step that this process has seen.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.options).await?;
-        expect_incarnation(&connection, &self.options, &self.incarnation).await?;
-        expect_seen(&connection, &self.seen()).await?;
-        Ok(connection)
+        in_time(async {
+            let connection = Connection::open(&self.options).await?;
+            expect_incarnation(&connection, &self.options, &self.incarnation).await?;
+            expect_seen(&connection, &self.seen()).await?;
+            Ok(connection)
+        })
+        .await
     }
 
     /// Does some work on a new connection, and blocks until it is done.

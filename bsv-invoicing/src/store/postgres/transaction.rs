@@ -1,5 +1,6 @@
 //! The transaction of a batch: what is sent at its beginning, and at its end.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -8,11 +9,10 @@ use std::task::Poll;
 use tokio::join;
 use tokio::task::yield_now;
 use tokio::time::timeout;
-use tokio_postgres::error::Severity;
 
 use super::cells::Cells;
 use super::connection::{Connection, PATIENCE, Statement, in_order};
-use super::error::{Failure, is_refused_commit};
+use super::error::{Failure, has_undone, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, Wants};
 use super::rows::{Change, Changes};
@@ -67,7 +67,10 @@ pub(super) async fn read_more(
     in_time(fetch(connection, wants, known)).await
 }
 
-async fn in_time<T>(reading: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Fails if something takes too long.
+pub(super) async fn in_time<T>(
+    reading: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     timeout(PATIENCE, reading).await.map_err(|_| Failure::slow())?
 }
 
@@ -133,11 +136,21 @@ pub(super) async fn commit(
     let keys: Vec<_> = statements.iter().map(|(key, _)| *key).collect();
     connection.prepare(&keys).await?;
     connection.take_warning();
+    let has_failed = Cell::new(false);
+    let run = async |key, given| {
+        let answer = connection.run(key, given).await;
+        has_failed.set(has_failed.get() || answer.is_err());
+        answer
+    };
     let mut sent: Vec<Statement<'_>> = Vec::new();
     for (key, given) in statements {
-        sent.push(Box::pin(connection.run(key, given)));
+        sent.push(Box::pin(run(key, given)));
     }
-    sent.push(Box::pin(connection.control("COMMIT")));
+    sent.push(Box::pin(async {
+        // A statement that cannot be sent has failed by now. The database does not know of it.
+        let end = if has_failed.get() { "ROLLBACK" } else { "COMMIT" };
+        connection.control(end).await
+    }));
     let meanwhile = async {
         // The driver sends the statements.
         yield_now().await;
@@ -147,9 +160,8 @@ pub(super) async fn commit(
     let committed = answers.pop().expect("the last one was sent");
     for answer in answers {
         if let Err(error) = answer {
-            // An error has undone the transaction: PostgreSQL answers COMMIT with ROLLBACK then, and with no error.
-            let is_undone =
-                error.as_db_error().is_some_and(|it| it.parsed_severity() == Some(Severity::Error));
+            // PostgreSQL answers COMMIT with ROLLBACK then, and with no error.
+            let is_undone = has_undone(&error);
             let failure = Failure::from(error);
             return Err(match is_undone {
                 true => NotDone::Failed(failure),
@@ -170,8 +182,15 @@ pub(super) async fn commit(
 
 /// Rolls the transaction back.
 pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
-    connection.control("ROLLBACK").await?;
-    Ok(())
+    in_time(async { Ok(connection.control("ROLLBACK").await?) }).await.map(drop)
+}
+
+/// What is found where a writer may have made a step.
+pub(super) struct FoundStep {
+    /// The last step of all writers.
+    pub(super) last: Step,
+    /// The step that confirms the one that was looked for. `None` if that was not made.
+    pub(super) confirmed: Option<Step>,
 }
 
 /// Whether this writer has made a step after the one of this number. If it has, that step is durable, also on the
@@ -181,19 +200,19 @@ pub(super) async fn find_step(
     after: i64,
     writer: &[u8],
     writer_step: i64,
-) -> Result<bool, Failure> {
+) -> Result<FoundStep, Failure> {
     let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
     connection.prepare(&[step::FIND]).await?;
     let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(writer)];
     let found = !connection.run(step::FIND, given).await?.is_empty();
     if !found {
         give_up(connection).await?;
-        return Ok(false);
+        return Ok(FoundStep { last, confirmed: None });
     }
     // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
-    let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last };
+    let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last.clone() };
     match commit(connection, &Changes::default(), &next, writer_step, || ()).await {
-        Ok(()) => Ok(true),
+        Ok(()) => Ok(FoundStep { last, confirmed: Some(next) }),
         Err(NotDone::Failed(failure)) => Err(failure),
         Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),
     }

@@ -18,7 +18,7 @@ use super::rows::{Change, Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
 use super::tables::{SqlKind, TableId, one};
-use super::transaction::{begin, commit, find_step, give_up, read_more};
+use super::transaction::{FoundStep, begin, commit, find_step, give_up, in_time, read_more};
 use crate::ledger::Books;
 use crate::ledger::rows::{AllFigures, Rules};
 use crate::model::event::EventKind;
@@ -77,6 +77,13 @@ impl SqlBatches {
             self.connection = Some(self.runtime.block_on(self.shared.connect())?);
         }
         Ok(self.connection.as_ref().expect("it was just opened"))
+    }
+
+    /// Closes the connection. Others can write then, though this thread waits for what comes next.
+    fn disconnect(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.runtime.block_on(connection.close());
+        }
     }
 
     fn try_write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, Stopped> {
@@ -159,24 +166,31 @@ impl SqlBatches {
         let begun = Instant::now();
         let mut pauses = Pauses::default();
         loop {
-            self.connection = None;
-            let found = self.connect().map(drop).and_then(|()| {
-                let connection = self.connection.as_ref().expect("it is open");
-                self.tried += 1;
-                let look = find_step(connection, after.number, &self.shared.id, self.tried);
-                self.runtime
-                    .block_on(async { timeout(PATIENCE, look).await })
-                    .unwrap_or_else(|_| Err(Failure::slow()))
-            });
-            match found {
-                Ok(found) => return Ok(found),
+            self.disconnect();
+            match self.look_for_step(after) {
+                Ok(is_there) => return Ok(is_there),
                 Err(Failure::Passing(_)) if begun.elapsed() < PATIENCE => pauses.wait(),
                 Err(failure) => {
-                    self.connection = None;
+                    self.disconnect();
                     return Err(StoreError::Commit(failure.into_error()));
                 }
             }
         }
+    }
+
+    /// Whether this process has made a step after another one.
+    fn look_for_step(&mut self, after: &Step) -> Result<bool, Failure> {
+        self.connect()?;
+        let connection = self.connection.as_ref().expect("it is open");
+        let before = self.shared.seen();
+        self.tried += 1;
+        let look = find_step(connection, after.number, &self.shared.id, self.tried);
+        let FoundStep { last, confirmed } = self.runtime.block_on(in_time(look))?;
+        self.shared.note(&last, &before)?;
+        if let Some(step) = &confirmed {
+            self.shared.see(step);
+        }
+        Ok(confirmed.is_some())
     }
 }
 
@@ -199,7 +213,7 @@ impl Batches for SqlBatches {
                     Failure::Passing(commit.error)
                 }
                 Err(Stopped::Failed(failure)) => {
-                    self.connection = None;
+                    self.disconnect();
                     failure
                 }
             };
