@@ -43,7 +43,7 @@ use self::rows::{Guess, Reading, SqlRows};
 use self::schema::migrate;
 use self::shared::{Seen, Shared, expect_seen};
 use self::transaction::{begin_snapshot, look, read_more};
-use self::upkeep::{Recalled, recall, remember};
+use self::upkeep::{Recalled, Upkeep, recall, remember};
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
@@ -58,6 +58,8 @@ use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreEr
 pub struct PostgresWalletStore {
     writer: Arc<GroupWriter<SqlBatches>>,
     reader: Reader,
+    /// `None` unless it is the store of a server.
+    _upkeep: Option<Upkeep>,
     shared: Arc<Shared>,
     events: Arc<EventCounts>,
 }
@@ -78,8 +80,10 @@ impl PostgresWalletStore {
         };
         let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
         let writer = Arc::new(GroupWriter::start(batches, committed)?);
-        let reader = Reader::start(Arc::clone(&shared), Arc::downgrade(&writer), kept)?;
-        Ok(Self { writer, reader, shared, events })
+        let reader = Reader::start(Arc::clone(&shared))?;
+        let start = |path| Upkeep::start(path, Arc::clone(&shared), Arc::downgrade(&writer), kept);
+        let upkeep = shared.options.memory.clone().map(start).transpose()?;
+        Ok(Self { writer, reader, _upkeep: upkeep, shared, events })
     }
 
     /// Fails if nothing could be changed now. It begins a change, and rolls it back.

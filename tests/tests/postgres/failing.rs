@@ -1,6 +1,8 @@
 //! Servers of a database that fail, and stores that have lost what was committed.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -96,6 +98,32 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     open(&url).execute(user("Eve")).await.unwrap();
     let refused = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
+}
+
+/// A server writes what it has seen to its disk. While the disk does not answer, the server looks things up.
+#[tokio::test]
+async fn a_disk_that_does_not_answer_holds_up_no_look_ups() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), SERVER.url("slow_disk"));
+    let store = PostgresWalletStore::open(remembering(&url, dir.path())).unwrap();
+    // Whoever opens it to write waits for somebody who reads.
+    let pipe = dir.path().join(".store.step.tmp");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    store.execute(user("Ada")).await.unwrap();
+    let is_remembered = "SELECT remembering = (SELECT max(number) FROM slow_disk.step) \
+        FROM slow_disk.memory";
+    // The database remembers a step just before the disk does.
+    while SERVER.query(is_remembered) != "t" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let look_up = async {
+        for _ in 0..100 {
+            assert!(store.get(GetUser(1)).await.unwrap().is_some());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let looked_up = tokio::time::timeout(Duration::from_secs(10), look_up).await;
+    drop(File::open(&pipe).unwrap());
+    assert!(looked_up.is_ok(), "a look-up has waited for the disk");
 }
 
 /// After a failover, another server may have made a step of the number that this one has seen.

@@ -2,11 +2,11 @@
 //! moment. The thread also notices what other processes have committed.
 
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bsv_store::{GroupWriter, StoreError};
+use bsv_store::StoreError;
 use tokio::join;
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -16,11 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::connection::Connection;
 use super::error::Failure;
 use super::known::{Known, Wants};
-use super::shared::{Seen, Shared};
+use super::shared::Shared;
 use super::step::Step;
 use super::transaction::{begin_snapshot, give_up, in_time, look, read_more};
-use super::upkeep::{keep_up, stop};
-use super::writer::SqlBatches;
 
 /// The thread that reads. It ends when this is dropped.
 pub(super) struct Reader {
@@ -51,12 +49,8 @@ const PATIENT: &str =
 const POLL: Duration = Duration::from_millis(50);
 
 impl Reader {
-    /// Starts the thread. `kept` is the step that the file of a server has, if it has one.
-    pub(super) fn start(
-        shared: Arc<Shared>,
-        writer: Weak<GroupWriter<SqlBatches>>,
-        mut kept: Option<Seen>,
-    ) -> Result<Self, io::Error> {
+    /// Starts the thread.
+    pub(super) fn start(shared: Arc<Shared>) -> Result<Self, io::Error> {
         let (queue, jobs) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let polls = queue.downgrade();
@@ -65,9 +59,7 @@ impl Reader {
                 tokio::select! {
                     () = serve(&shared, jobs) => {}
                     () = poll(polls) => {}
-                    () = keep_up(&shared, &writer, &mut kept) => {}
                 }
-                stop(&shared, &mut kept).await;
             };
             LocalSet::new().block_on(&runtime, serve);
         })?;

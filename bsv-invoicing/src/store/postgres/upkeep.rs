@@ -1,12 +1,17 @@
 //! What a process does every second. It shows that it is alive, and looks whether the others are. It remembers the last
 //! step that it has seen, in the database and on its own disk. It removes old steps.
 
-use std::path::Path;
-use std::sync::Weak;
+use std::convert::Infallible;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bsv_store::GroupWriter;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connection::{Connection, PATIENCE};
@@ -41,6 +46,45 @@ const SWEEP: StatementKey = StatementKey::Other(concat!(
      AND NOT EXISTS (SELECT 1 FROM memory WHERE step.number IN (remembered, remembering))"
 ));
 
+/// The thread that does this for a server. It ends when this is dropped. A slow disk holds up no look-ups there.
+pub(super) struct Upkeep {
+    /// `None` only during the drop.
+    running: Option<oneshot::Sender<Infallible>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    /// Starts the thread. `path` names the file of the server, and `kept` the step that the file has, if it has one.
+    pub(super) fn start(
+        path: PathBuf,
+        shared: Arc<Shared>,
+        writer: Weak<GroupWriter<SqlBatches>>,
+        mut kept: Option<Seen>,
+    ) -> Result<Self, io::Error> {
+        let (running, stopped) = oneshot::channel();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name("store upkeep".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    () = keep_up(&path, &shared, &writer, &mut kept) => {}
+                }
+                stop(&path, &shared, &mut kept).await;
+            });
+        })?;
+        Ok(Self { running: Some(running), thread: Some(thread) })
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        self.running = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// What a server keeps on its own disk, in hexadecimal digits.
 #[derive(Debug, Serialize, Deserialize)]
 struct Memory {
@@ -66,7 +110,7 @@ pub(super) struct Recalled {
 pub(super) fn recall(path: &Path, incarnation: &Incarnation) -> Result<Option<Recalled>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::of(&format!("cannot read {}: {error}", path.display()))),
     };
     let read = || {
@@ -121,13 +165,13 @@ fn keep(path: &Path, shared: &Shared, seen: Seen, kept: &mut Option<Seen>) -> Re
     Ok(())
 }
 
-/// Does what a server does every second, until it is dropped. Only servers have a memory.
-pub(super) async fn keep_up(
+/// Does what a server does every second, until it is dropped.
+async fn keep_up(
+    path: &Path,
     shared: &Shared,
     writer: &Weak<GroupWriter<SqlBatches>>,
     kept: &mut Option<Seen>,
 ) {
-    let Some(path) = &shared.options.memory else { return std::future::pending().await };
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut connection, mut beats) = (None, Beats::default());
@@ -176,8 +220,7 @@ async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
 }
 
 /// Remembers the last step once more before the process stops.
-pub(super) async fn stop(shared: &Shared, kept: &mut Option<Seen>) {
-    let Some(path) = &shared.options.memory else { return };
+async fn stop(path: &Path, shared: &Shared, kept: &mut Option<Seen>) {
     let stopping = async {
         let connection = shared.connect().await?;
         remember(path, shared, &connection, kept).await
