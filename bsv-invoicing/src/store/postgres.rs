@@ -14,6 +14,7 @@ mod schema;
 mod shared;
 mod statements;
 mod step;
+mod step_file;
 mod tables;
 mod tokens;
 mod transaction;
@@ -42,8 +43,8 @@ use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
 use self::schema::migrate;
 use self::shared::{Seen, Shared, expect_seen};
-use self::transaction::{begin_snapshot, look, read_more};
-use self::upkeep::{Recalled, Upkeep, recall, remember};
+use self::step_file::{Recalled, StepKeeper, recall, remember};
+use self::transaction::{begin_snapshot, in_time, look, read_more};
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
 use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
@@ -59,7 +60,7 @@ pub struct PostgresWalletStore {
     writer: Arc<GroupWriter<SqlBatches>>,
     reader: Reader,
     /// `None` unless it is the store of a server.
-    _upkeep: Option<Upkeep>,
+    _step_keeper: Option<StepKeeper>,
     shared: Arc<Shared>,
     events: Arc<EventCounts>,
 }
@@ -80,10 +81,10 @@ impl PostgresWalletStore {
         };
         let batches = SqlBatches::new(Arc::clone(&shared), runtime, connection);
         let writer = Arc::new(GroupWriter::start(batches, committed)?);
-        let reader = Reader::start(Arc::clone(&shared))?;
-        let start = |path| Upkeep::start(path, Arc::clone(&shared), Arc::downgrade(&writer), kept);
-        let upkeep = shared.options.memory.clone().map(start).transpose()?;
-        Ok(Self { writer, reader, _upkeep: upkeep, shared, events })
+        let reader = Reader::start(Arc::clone(&shared), Arc::downgrade(&writer))?;
+        let start = |path| StepKeeper::start(path, Arc::clone(&shared), kept);
+        let step_keeper = shared.options.memory.clone().map(start).transpose()?;
+        Ok(Self { writer, reader, _step_keeper: step_keeper, shared, events })
     }
 
     /// Fails if nothing could be changed now. It begins a change, and rolls it back.
@@ -152,7 +153,7 @@ impl PostgresWalletStore {
 fn retire(shared: &Shared) -> Result<(), StoreError> {
     shared.with_connection(async |connection| {
         transaction::begin(connection, &Wants::default(), Wants::default).await?;
-        connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT").await
+        in_time(connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT")).await
     })
 }
 
@@ -352,7 +353,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
         let connection = shared.connect().await?;
         // The query may take long between two reads.
         let patient = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0";
-        connection.execute_all(patient).await?;
+        in_time(connection.execute_all(patient)).await?;
         let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;
         Ok::<_, Failure>((connection, known))
     });

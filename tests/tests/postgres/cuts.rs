@@ -186,6 +186,7 @@ async fn what_others_commit_before_a_lost_answer_is_found_is_heard_of() {
         let store = Arc::clone(&store);
         let writing = tokio::spawn(async move { store.execute(user("Ada")).await.unwrap() });
         while !proxy.has_cut() {
+            assert!(!writing.is_finished(), "it waits for the answer");
             thread::yield_now();
         }
         Handle::current().block_on(other.execute(user("Bob"))).unwrap();

@@ -13,6 +13,7 @@ use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore, WalletSto
 use bsv_store::{KeyEvent, StoreError};
 use bsv_tests::Postgres;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::postgres::{SERVER, open, user};
 
@@ -45,13 +46,13 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
         });
     }
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        sleep(Duration::from_millis(700)).await;
         tokio::task::block_in_place(|| {
             server.kill();
             server.launch();
         });
     }
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    sleep(Duration::from_millis(700)).await;
     is_over.store(true, Ordering::Relaxed);
     let acknowledged = callers.join_all().await.concat();
     assert!(acknowledged.len() > 100, "{}", acknowledged.len());
@@ -111,19 +112,23 @@ async fn a_disk_that_does_not_answer_holds_up_no_look_ups() {
     store.execute(user("Ada")).await.unwrap();
     let is_remembered = "SELECT remembering = (SELECT max(number) FROM slow_disk.step) \
         FROM slow_disk.memory";
-    // The database remembers a step just before the disk does.
-    while SERVER.query(is_remembered) != "t" {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let look_up = async {
-        for _ in 0..100 {
-            assert!(store.get(GetUser(1)).await.unwrap().is_some());
-            tokio::time::sleep(Duration::from_millis(1)).await;
+    let looked_up = async {
+        // The database remembers a step just before the disk does.
+        while SERVER.query(is_remembered) != "t" {
+            sleep(Duration::from_millis(10)).await;
         }
+        for _ in 0..100 {
+            store.get(GetUser(1)).await?;
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok::<_, WalletStoreError>(())
     };
-    let looked_up = tokio::time::timeout(Duration::from_secs(10), look_up).await;
-    drop(File::open(&pipe).unwrap());
-    assert!(looked_up.is_ok(), "a look-up has waited for the disk");
+    let looked_up = timeout(Duration::from_secs(10), looked_up).await;
+    // The store can only be dropped when the disk answers.
+    let reader = File::options().read(true).write(true).open(&pipe).unwrap();
+    drop(store);
+    drop(reader);
+    looked_up.expect("no look-up waits for the disk").unwrap();
 }
 
 /// After a failover, another server may have made a step of the number that this one has seen.
@@ -173,7 +178,7 @@ async fn whoever_meets_another_writer_at_a_step_runs_again() {
     let waiting = "SELECT count(*) FROM pg_stat_activity \
                    WHERE wait_event = 'PgSleep' AND query LIKE '%rivals%'";
     while SERVER.query(waiting) != "1" {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(store.execute(user("Eve")).await.unwrap().0, 3);
     rival.join().unwrap();
@@ -200,7 +205,7 @@ async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers
     assert_eq!(SERVER.query(&format!("{others} AND number > {step_of_first}")), "2");
     let second = PostgresWalletStore::open(remembering(&url, elsewhere.path())).unwrap();
     while SERVER.query(&format!("{others} AND number > {step_of_first}")) != "0" {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(SERVER.query(&format!("{others} AND number = {step_of_first}")), "1");
     drop(second);

@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::error::Failure;
 use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
+use super::transaction::in_time;
 
 const READ: StatementKey = StatementKey::Other(
     "SELECT number, at, event, subject, previous FROM audit WHERE number > $1 ORDER BY number LIMIT $2::bigint",
@@ -52,9 +53,11 @@ async fn page(
         Box::new(i64::try_from(after).unwrap_or(i64::MAX)),
         Box::new(i64::try_from(limit).ok()),
     ];
-    connection.prepare(&[READ]).await?;
-    let rows = connection.run(READ, given).await?;
-    rows.iter().map(entry).collect()
+    let read = async {
+        connection.prepare(&[READ]).await?;
+        Ok(connection.run(READ, given).await?)
+    };
+    in_time(read).await?.iter().map(entry).collect()
 }
 
 fn entry(row: &Row) -> Result<AuditEntry, Failure> {

@@ -63,6 +63,14 @@ impl Failure {
         Self::Passing(Arc::new(DatabaseError(text)))
     }
 
+    /// Writes it to the log, where no caller is to be told.
+    pub(super) fn log(self) {
+        match self {
+            Self::Passing(error) => tracing::debug!("{error}"),
+            Self::Lasting(error) => tracing::warn!("{error}"),
+        }
+    }
+
     /// What callers are told.
     pub(super) fn into_store_error(self) -> StoreError {
         match self {

@@ -1,12 +1,12 @@
 //! The thread that reads. Look-ups that wait at the same time share statements. A long read sees the database as of one
-//! moment. The thread also notices what other processes have committed.
+//! moment. The thread also notices what other processes have committed, and does what a server does every second.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bsv_store::StoreError;
+use bsv_store::{GroupWriter, StoreError};
 use tokio::join;
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -19,6 +19,8 @@ use super::known::{Known, Wants};
 use super::shared::Shared;
 use super::step::Step;
 use super::transaction::{begin_snapshot, give_up, in_time, look, read_more};
+use super::upkeep::keep_up;
+use super::writer::SqlBatches;
 
 /// The thread that reads. It ends when this is dropped.
 pub(super) struct Reader {
@@ -50,7 +52,10 @@ const POLL: Duration = Duration::from_millis(50);
 
 impl Reader {
     /// Starts the thread.
-    pub(super) fn start(shared: Arc<Shared>) -> Result<Self, io::Error> {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        writer: Weak<GroupWriter<SqlBatches>>,
+    ) -> Result<Self, io::Error> {
         let (queue, jobs) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let polls = queue.downgrade();
@@ -59,6 +64,7 @@ impl Reader {
                 tokio::select! {
                     () = serve(&shared, jobs) => {}
                     () = poll(polls) => {}
+                    () = keep_up(&shared, &writer) => {}
                 }
             };
             LocalSet::new().block_on(&runtime, serve);
@@ -156,7 +162,7 @@ async fn look_up(
         Some(open) => match look(&open, wants).await {
             // The connection may have been lost long ago, or lead to a server that is no longer the primary.
             Err(Failure::Passing(_)) => look_anew(shared, wants).await,
-            Ok((step, _)) if step.number < before.number => look_anew(shared, wants).await,
+            Ok((step, _)) if step.has_gone_back(&before) => look_anew(shared, wants).await,
             found => found.map(|found| (open, found)),
         },
         None => look_anew(shared, wants).await,

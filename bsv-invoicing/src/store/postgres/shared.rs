@@ -83,8 +83,7 @@ impl Shared {
 
     /// Takes note of the last step, which was read after `before` had been seen.
     pub(super) fn note(&self, step: &Step, before: &Seen) -> Result<(), Failure> {
-        let is_another = step.number == before.number && step.writer != before.writer;
-        if step.number < before.number || is_another {
+        if step.has_gone_back(before) {
             return Err(Unfit::GoneBack(before.number).into());
         }
         self.note_time(step.read_at);
@@ -180,6 +179,17 @@ impl Shared {
             Ok(connection)
         })
         .await
+    }
+
+    /// The connection, opened anew if that is necessary.
+    pub(super) async fn reopen<'c>(
+        &self,
+        connection: &'c mut Option<Connection>,
+    ) -> Result<&'c Connection, Failure> {
+        if connection.as_ref().is_none_or(Connection::is_closed) {
+            *connection = Some(self.connect().await?);
+        }
+        Ok(connection.as_ref().expect("it was just opened"))
     }
 
     /// Does some work on a new connection, and blocks until it is done.

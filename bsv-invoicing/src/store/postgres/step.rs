@@ -7,6 +7,7 @@ use super::cells::{Cell, Cells};
 use super::error::Failure;
 use super::known::Known;
 use super::schema::expect_known;
+use super::shared::Seen;
 use super::statements::{Parameter, StatementKey, cells_of_row, now};
 use super::tables::{TableId, one};
 
@@ -72,6 +73,12 @@ impl Step {
             read_at: row.try_get(5)?,
             figures: cells_of_row(row, FIGURES, columns)?,
         })
+    }
+
+    /// Whether the database has lost a step that was seen before it answered with this last one, as far as that shows.
+    pub(super) fn has_gone_back(&self, before: &Seen) -> bool {
+        let is_another = self.number == before.number && self.writer != before.writer;
+        self.number < before.number || is_another
     }
 
     /// Makes the figures known.

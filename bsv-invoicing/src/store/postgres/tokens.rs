@@ -7,7 +7,7 @@ use super::error::Failure;
 use super::known::Wants;
 use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
-use super::transaction::{begin, give_up};
+use super::transaction::{begin, in_time};
 
 const READ: StatementKey = StatementKey::Other("SELECT id, body FROM token ORDER BY id");
 const READ_DIGEST: StatementKey = StatementKey::Other(
@@ -25,8 +25,11 @@ pub(super) type TokenRow = (String, Vec<u8>);
 /// All tokens.
 pub(super) fn read(shared: &Shared) -> Result<Vec<TokenRow>, StoreError> {
     shared.with_connection(async |connection| {
-        connection.prepare(&[READ]).await?;
-        let rows = connection.run(READ, Vec::new()).await?;
+        let read = async {
+            connection.prepare(&[READ]).await?;
+            Ok(connection.run(READ, Vec::new()).await?)
+        };
+        let rows = in_time(read).await?;
         let tokens = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
         tokens.collect()
     })
@@ -66,12 +69,13 @@ fn change(
         shared.want_presence(&mut wants);
         let (_, known) = begin(connection, &wants, Wants::default).await?;
         shared.read_presence(&known)?;
-        connection.prepare(&[statement]).await?;
-        let is_done = connection.run(statement, given).await?.len() == count;
-        match is_done {
-            true => drop(connection.control("COMMIT").await?),
-            false => give_up(connection).await?,
-        }
-        Ok(is_done)
+        let change = async {
+            connection.prepare(&[statement]).await?;
+            let is_done = connection.run(statement, given).await?.len() == count;
+            let end = if is_done { "COMMIT" } else { "ROLLBACK" };
+            connection.control(end).await?;
+            Ok(is_done)
+        };
+        in_time(change).await
     })
 }

@@ -16,6 +16,7 @@ use super::error::{Failure, has_undone, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, Wants};
 use super::rows::{Change, Changes};
+use super::shared::Shared;
 use super::statements::{Parameter, StatementKey, arrays_of};
 use super::step::{self, Step};
 use super::tables::TableId;
@@ -185,34 +186,31 @@ pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
     in_time(async { Ok(connection.control("ROLLBACK").await?) }).await.map(drop)
 }
 
-/// What is found where a writer may have made a step.
-pub(super) struct FoundStep {
-    /// The last step of all writers.
-    pub(super) last: Step,
-    /// The step that confirms the one that was looked for. `None` if that was not made.
-    pub(super) confirmed: Option<Step>,
-}
-
 /// Whether this writer has made a step after the one of this number. If it has, that step is durable, also on the
-/// standby that commits wait for. Nobody else commits meanwhile.
+/// standby that commits wait for. Nobody else commits meanwhile. Takes note of the last step.
 pub(super) async fn find_step(
     connection: &Connection,
+    shared: &Shared,
     after: i64,
-    writer: &[u8],
     writer_step: i64,
-) -> Result<FoundStep, Failure> {
+) -> Result<bool, Failure> {
+    let before = shared.seen();
     let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
+    shared.note(&last, &before)?;
     connection.prepare(&[step::FIND]).await?;
-    let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(writer)];
+    let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(&shared.id[..])];
     let found = !connection.run(step::FIND, given).await?.is_empty();
     if !found {
         give_up(connection).await?;
-        return Ok(FoundStep { last, confirmed: None });
+        return Ok(false);
     }
     // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
-    let next = Step { number: last.number + 1, writer: writer.to_vec(), ..last.clone() };
+    let next = Step { number: last.number + 1, writer: shared.id.to_vec(), ..last };
     match commit(connection, &Changes::default(), &next, writer_step, || ()).await {
-        Ok(()) => Ok(FoundStep { last, confirmed: Some(next) }),
+        Ok(()) => {
+            shared.see(&next);
+            Ok(true)
+        }
         Err(NotDone::Failed(failure)) => Err(failure),
         Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),
     }

@@ -18,7 +18,7 @@ use super::rows::{Change, Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
 use super::tables::{SqlKind, TableId, one};
-use super::transaction::{FoundStep, begin, commit, find_step, give_up, in_time, read_more};
+use super::transaction::{begin, commit, find_step, give_up, in_time, read_more};
 use crate::ledger::Books;
 use crate::ledger::rows::{AllFigures, Rules};
 use crate::model::event::EventKind;
@@ -182,15 +182,9 @@ impl SqlBatches {
     fn look_for_step(&mut self, after: &Step) -> Result<bool, Failure> {
         self.connect()?;
         let connection = self.connection.as_ref().expect("it is open");
-        let before = self.shared.seen();
         self.tried += 1;
-        let look = find_step(connection, after.number, &self.shared.id, self.tried);
-        let FoundStep { last, confirmed } = self.runtime.block_on(in_time(look))?;
-        self.shared.note(&last, &before)?;
-        if let Some(step) = &confirmed {
-            self.shared.see(step);
-        }
-        Ok(confirmed.is_some())
+        let look = find_step(connection, &self.shared, after.number, self.tried);
+        self.runtime.block_on(in_time(look))
     }
 }
 
