@@ -433,8 +433,22 @@ mod tests {
         known.add_range(range, rows.collect(), limit);
     }
 
-    /// Takes note that the transaction 1 spends 100 receipts.
-    fn note_spends(known: &mut Known) {
+    /// Takes note of the row of a key.
+    fn note_row<K: SqlKind>(known: &mut Known, key: &K::Key, row: &K::Row) {
+        known.add_row(K::TABLE_ID, K::key_cells(key), Some(K::row_cells(row)));
+    }
+
+    /// Takes note of the transaction 1, which spends 100 receipts.
+    fn note_spending(known: &mut Known, state: TransactionState) {
+        let record = TransactionRecord {
+            txid: Txid::from_bytes([1; 32]),
+            purpose: Purpose::Found,
+            state,
+            was_seen: false,
+            satoshis: 1,
+            at: Timestamp::from_micros(1),
+        };
+        note_row::<Transactions>(known, &1, &record);
         let key = |maker, vout| (1, ReceiptKey { maker, vout });
         let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
         let spends = (2..=101).map(|maker| (key(maker, 0), ()));
@@ -464,11 +478,6 @@ mod tests {
         assert!(command.run(&mut books).is_err());
         drop(books);
         guess.into_wants().keys[&table].len()
-    }
-
-    /// How many receipts a command finds missing in one run.
-    fn missing_receipts(command: &impl Command, known: &Known) -> usize {
-        missing_in(command, known, TableId::Receipts)
     }
 
     #[test]
@@ -509,21 +518,11 @@ mod tests {
 
     #[test]
     fn one_run_finds_all_receipts_that_a_shown_transaction_spends() {
-        let record = TransactionRecord {
-            txid: Txid::from_bytes([1; 32]),
-            purpose: Purpose::Found,
-            state: TransactionState::Offered,
-            was_seen: false,
-            satoshis: 1,
-            at: Timestamp::from_micros(1),
-        };
         let mut known = Known::default();
-        let number = Transactions::key_cells(&1);
-        known.add_row(TableId::Transactions, number, Some(Transactions::row_cells(&record)));
-        note_spends(&mut known);
+        note_spending(&mut known, TransactionState::Offered);
         let now = Timestamp::from_micros(2);
         let shown = See { transaction: 1, is_fee_sufficient: true, now };
-        assert_eq!(missing_receipts(&shown, &known), 100);
+        assert_eq!(missing_in(&shown, &known, TableId::Receipts), 100);
     }
 
     #[test]
@@ -542,16 +541,15 @@ mod tests {
             idempotency: None,
             now: Timestamp::from_micros(2),
         };
-        assert_eq!(missing_receipts(&reserve, &known), 100);
+        assert_eq!(missing_in(&reserve, &known, TableId::Receipts), 100);
     }
 
     #[test]
     fn one_run_finds_all_receipts_that_are_released() {
         let keys: Vec<_> = (1..=100).map(|maker| ReceiptKey { maker, vout: 0 }).collect();
         let mut known = Known::default();
-        let (number, row) = (Reservations::key_cells(&1), Reservations::row_cells(&keys));
-        known.add_row(TableId::Reservations, number, Some(row));
-        assert_eq!(missing_receipts(&Release { reservation: 1 }, &known), 100);
+        note_row::<Reservations>(&mut known, &1, &keys);
+        assert_eq!(missing_in(&Release { reservation: 1 }, &known, TableId::Receipts), 100);
     }
 
     #[test]
@@ -584,22 +582,10 @@ mod tests {
 
     #[test]
     fn one_run_finds_all_receipts_that_a_transaction_spends_which_is_followed_no_longer() {
-        let record = TransactionRecord {
-            txid: Txid::from_bytes([1; 32]),
-            purpose: Purpose::Found,
-            state: TransactionState::Refused,
-            was_seen: true,
-            satoshis: 1,
-            at: Timestamp::from_micros(1),
-        };
         let mut known = Known::default();
-        let number = Transactions::key_cells(&1);
-        known.add_row(TableId::Transactions, number, Some(Transactions::row_cells(&record)));
+        note_spending(&mut known, TransactionState::Refused);
         let until = FollowedUntil::Time(Timestamp::from_micros(1));
-        let (number, row) =
-            (FollowedTransactions::key_cells(&1), FollowedTransactions::row_cells(&until));
-        known.add_row(TableId::FollowedTransactions, number, Some(row));
-        note_spends(&mut known);
-        assert_eq!(missing_receipts(&Unfollow { transaction: 1 }, &known), 100);
+        note_row::<FollowedTransactions>(&mut known, &1, &until);
+        assert_eq!(missing_in(&Unfollow { transaction: 1 }, &known, TableId::Receipts), 100);
     }
 }

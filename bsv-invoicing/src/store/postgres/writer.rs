@@ -73,10 +73,7 @@ impl SqlBatches {
 
     /// The connection, opened anew if that is necessary.
     fn connect(&mut self) -> Result<&Connection, Failure> {
-        if self.connection.as_ref().is_none_or(Connection::is_closed) {
-            self.connection = Some(self.runtime.block_on(self.shared.connect())?);
-        }
-        Ok(self.connection.as_ref().expect("it was just opened"))
+        self.runtime.block_on(self.shared.reopen(&mut self.connection))
     }
 
     /// Closes the connection. Others can write then, though this thread waits for what comes next.
