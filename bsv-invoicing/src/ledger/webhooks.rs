@@ -56,3 +56,10 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 }
+
+impl Webhook {
+    fn forget_failures(&mut self) {
+        self.failing_since = None;
+        self.failures = 0;
+    }
+}

@@ -257,11 +257,12 @@ impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
         self.is_probe = self.is_probing();
         let sender = Arc::clone(&self.sender);
         let at = sender.clock.now();
-        let request = message.request(self.webhook.url.clone(), &self.secrets, at);
+        let url = self.webhook.url.clone();
+        let request = message.request(url.clone(), &self.secrets, at);
         let attempt = async move {
             let (attempt, retry_after) = sender.attempt(request, at).await;
             let random = sender.clock.random();
-            AttemptMade { number, previous, attempt, retry_after, random }
+            AttemptMade { number, previous, url, attempt, retry_after, random }
         };
         self.under_way.push(attempt.boxed());
     }

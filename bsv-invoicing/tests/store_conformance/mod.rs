@@ -96,6 +96,7 @@ pub(crate) async fn run<P: Place>() {
         .await;
     check::<P>("an endpoint that accepts nothing for 120 hours is disabled", webhooks::disabled)
         .await;
+    check::<P>("another URL is another endpoint", webhooks::moved).await;
     check::<P>("at most two secrets sign", webhooks::secrets).await;
     check::<P>("sent events are sent again on request", webhooks::again).await;
     check::<P>("deliveries are deleted after 30 days", webhooks::forgotten).await;

@@ -42,7 +42,8 @@ fn new_after(id: WebhookId, after: Option<u64>) -> CreateWebhook {
 fn made(number: u64, seconds: u64, outcome: AttemptOutcome) -> AttemptMade {
     let answer = "é\0\"".to_owned();
     let attempt = Attempt { at: at(seconds), milliseconds: 0, outcome, answer };
-    AttemptMade { number, previous: number - 1, attempt, retry_after: None, random: MIDDLE }
+    let (url, previous) = (draft().url, number - 1);
+    AttemptMade { number, previous, url, attempt, retry_after: None, random: MIDDLE }
 }
 
 /// Records attempts, and that everything up to `cursor` is done.
@@ -197,6 +198,27 @@ pub(super) async fn disabled(store: &impl WalletStore) {
     let disable = WebhookChange { is_enabled: Some(false), ..Default::default() };
     assert_eq!(change(store, disable).await.state, WebhookState::Disabled);
     assert_eq!(events(store).await.len(), 5);
+}
+
+/// A webhook that gets another URL has another endpoint.
+pub(super) async fn moved(store: &impl WalletStore) {
+    some_events(store, 3).await;
+    store.execute(new(ONE)).await.unwrap();
+    assert_eq!(note(store, vec![made(1, 1, ERROR)], 1).await.failures, 1);
+    let same = WebhookChange { url: Some(draft().url), ..Default::default() };
+    assert_eq!(change(store, same).await.failures, 1);
+    let url = "https://other.example/".to_owned();
+    let moved = WebhookChange { url: Some(url.clone()), ..Default::default() };
+    let moved = change(store, moved).await;
+    assert_eq!((moved.failures, moved.failing_since), (0, None));
+    // These attempts began before.
+    let gone = AttemptOutcome::Answered(410);
+    let noted = note(store, vec![made(1, 6, OK), made(2, 6, ERROR), made(3, 7, gone)], 3).await;
+    assert_eq!(noted, Webhook { cursor: 3, last_sent: 3, ..moved });
+    assert_eq!(delivery(store, 1).await.unwrap().state, DeliveryState::Delivered);
+    assert_eq!(due(store).await, [(2, 11), (3, 12)]);
+    let failed = note(store, vec![AttemptMade { url, ..made(2, 11, ERROR) }], 3).await;
+    assert_eq!((failed.failures, failed.failing_since), (1, Some(at(11))));
 }
 
 pub(super) async fn secrets(store: &impl WalletStore) {

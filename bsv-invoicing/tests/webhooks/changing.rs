@@ -136,6 +136,28 @@ async fn events_go_to_the_last_url_that_the_owner_set() {
     site.endpoints.until_count(OTHER, 50).await;
 }
 
+/// Answers of the former endpoint come later, and hold nothing back. Here the clock stands still.
+#[tokio::test]
+async fn the_answers_of_a_former_endpoint_do_not_count_for_the_new_one() {
+    let site = Site::new().await;
+    site.endpoints.reply(URL, Reply::Hang);
+    let id = site.webhook(URL, "*").await;
+    site.users(20).await;
+    site.endpoints.until_count(URL, 8).await;
+    let change = WebhookChange { url: Some(OTHER.to_owned()), ..Default::default() };
+    site.wallet().change_webhook(id, change).await.unwrap();
+    site.endpoints.reply_with(URL, |it| match it.number {
+        8 => Reply::Status(410),
+        _ => Reply::Status(500),
+    });
+    let webhook = site.until(id, |webhook| webhook.cursor == 20).await;
+    assert_eq!((webhook.state, webhook.failures), (WebhookState::Enabled, 0));
+    assert_eq!(site.endpoints.numbers(OTHER), Vec::from_iter(9..=20));
+    site.clock.advance(Duration::from_secs(60));
+    site.endpoints.until_count(OTHER, 20).await;
+    assert_eq!(site.endpoints.received(URL).len(), 8);
+}
+
 #[tokio::test]
 async fn the_sender_ends_at_once_even_if_endpoints_hang() {
     let mut site = Site::new().await;

@@ -157,17 +157,30 @@ impl Site {
         timeout(PATIENCE, wait).await.expect("it does not come so far");
     }
 
-    /// Waits until this many attempts to send an event are recorded.
-    pub(crate) async fn until_tried(&self, id: WebhookId, number: u64, tries: u32) -> Delivery {
+    /// Waits until `is_so` holds for the delivery of an event.
+    pub(crate) async fn until_delivery(
+        &self,
+        id: WebhookId,
+        number: u64,
+        is_so: impl Fn(&Delivery) -> bool,
+    ) -> Delivery {
         let wait = async {
             loop {
                 match self.delivery(id, number).await {
-                    Some(delivery) if delivery.tries >= tries => return delivery,
+                    Some(delivery) if is_so(&delivery) => return delivery,
                     _ => tokio::time::sleep(Duration::from_millis(1)).await,
                 }
             }
         };
-        timeout(PATIENCE, wait).await.expect("it is not tried so often")
+        match timeout(PATIENCE, wait).await {
+            Ok(delivery) => delivery,
+            Err(_) => panic!("the delivery stays {:?}", self.delivery(id, number).await),
+        }
+    }
+
+    /// Waits until this many attempts to send an event are recorded.
+    pub(crate) async fn until_tried(&self, id: WebhookId, number: u64, tries: u32) -> Delivery {
+        self.until_delivery(id, number, |delivery| delivery.tries >= tries).await
     }
 }
 

@@ -22,7 +22,10 @@ impl Command for ChangeWebhook {
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
         let mut webhook = books.webhook(self.id)?;
         let WebhookChange { url, types, description, in_order, is_enabled } = self.change.clone();
-        webhook.url = url.unwrap_or(webhook.url);
+        if let Some(url) = url.filter(|url| *url != webhook.url) {
+            webhook.url = url;
+            webhook.forget_failures();
+        }
         webhook.types = types.unwrap_or(webhook.types);
         webhook.description = description.unwrap_or(webhook.description);
         if let Some(in_order) = in_order.filter(|in_order| *in_order != webhook.in_order) {
@@ -32,8 +35,7 @@ impl Command for ChangeWebhook {
         match is_enabled {
             Some(true) if webhook.state != WebhookState::Enabled => {
                 webhook.state = WebhookState::Enabled;
-                webhook.failing_since = None;
-                webhook.failures = 0;
+                webhook.forget_failures();
             }
             Some(false) => webhook.state = WebhookState::Disabled,
             Some(true) | None => {}

@@ -29,6 +29,8 @@ pub struct AttemptMade {
     pub number: u64,
     /// The number of the previous event that was sent; 0 if there is none.
     pub previous: u64,
+    /// The URL that it was sent to.
+    pub url: String,
     /// The attempt.
     pub attempt: Attempt,
     /// How long the endpoint asks to wait (`Retry-After`).
@@ -51,7 +53,7 @@ impl Command for NoteAttempts {
                 known.clone().unwrap_or_else(|| Delivery::due(made.previous, made.attempt.at));
             delivery.add(&made.attempt, made.retry_after, made.random);
             books.put_delivery(key, known.as_ref(), &delivery)?;
-            webhook.note(made.number, delivery.state, &made.attempt);
+            webhook.note(made, delivery.state);
         }
         if self.cursor > webhook.cursor {
             (webhook.cursor, webhook.last_sent) = (self.cursor, self.last_sent);
@@ -66,18 +68,22 @@ impl Command for NoteAttempts {
 }
 
 impl Webhook {
-    fn note(&mut self, number: u64, state: DeliveryState, attempt: &Attempt) {
+    fn note(&mut self, made: &AttemptMade, state: DeliveryState) {
+        let AttemptMade { number, url, attempt, .. } = made;
         let ended_at = attempt.ended_at();
         let is_pending = state.next_attempt_at().is_some();
         if self.in_order && is_pending {
-            self.holding = Some(number);
+            self.holding = Some(*number);
         } else {
-            self.holding.take_if(|holding| *holding == number);
+            self.holding.take_if(|holding| holding == number);
+        }
+        // What another endpoint answers says nothing about this one.
+        if *url != self.url {
+            return;
         }
         if attempt.outcome.is_success() {
             self.last_success_at = self.last_success_at.max(Some(ended_at));
-            self.failing_since = None;
-            self.failures = 0;
+            self.forget_failures();
             return;
         }
         self.failures = self.failures.saturating_add(1);
