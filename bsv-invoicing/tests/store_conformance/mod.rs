@@ -161,6 +161,11 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a payment with a key is made once", payments::paid_once_with_a_key).await;
     check::<P>("an open payment is cancelled once", payments::cancelled).await;
     check::<P>(
+        "a cancellation that is shown after it was displaced takes the place of the next one",
+        payments::cancelled_by_a_lost_cancellation,
+    )
+    .await;
+    check::<P>(
         "payment or cancellation: the one that is seen first counts",
         payments::not_cancelled,
     )

@@ -481,6 +481,11 @@ impl Model {
             );
         }
         self.set_state(chosen, State::Known(state));
+        if let Kind::Cancellation { of } = self.transactions[chosen].kind
+            && let Some(another) = self.cancellation_of(of)
+        {
+            self.set_state(another, State::Known(TransactionState::Refused));
+        }
     }
 
     /// It is lost, after the transactions that spend its coins.

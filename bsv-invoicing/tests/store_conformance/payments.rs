@@ -367,6 +367,24 @@ pub(super) async fn cancelled(store: &impl WalletStore) {
     assert_eq!(kinds, expected);
 }
 
+/// After a cancellation is displaced, another one is made, and then the network has the first one
+/// again.
+pub(super) async fn cancelled_by_a_lost_cancellation(store: &impl WalletStore) {
+    paid_invoice(store, 1).await;
+    let payment = pay(store, outgoing("a", 400)).await.unwrap();
+    let first = take_back(store, payment.number, 0, at(20)).await.unwrap();
+    store.displace(first, at(21)).await.unwrap();
+    let second = take_back(store, payment.number, 0, at(22)).await.unwrap();
+    assert_ne!(first, second);
+    store.see(first, at(23)).await.unwrap();
+    let state = async |number| store.record(number).await.unwrap().unwrap().state;
+    assert_eq!(state(first).await, TransactionState::Seen);
+    assert_eq!(state(second).await, TransactionState::Refused);
+    let (payment, _) = store.outgoing(payment.number).await.unwrap().unwrap();
+    assert_eq!(payment.state, OutgoingState::Cancelled);
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+}
+
 /// A payment that is being cancelled is settled if the network shows it first. A payment to which
 /// the payee has agreed can be cancelled, too.
 pub(super) async fn not_cancelled(store: &impl WalletStore) {
