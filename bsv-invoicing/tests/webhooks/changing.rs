@@ -108,11 +108,7 @@ async fn a_disabled_webhook_continues_at_its_cursor_when_it_is_enabled() {
 
 #[tokio::test]
 async fn a_deleted_webhook_gets_nothing_more() {
-    let site = Site::new().await;
-    site.endpoints.reply(URL, Reply::Hang);
-    let id = site.webhook(URL, "*").await;
-    site.users(20).await;
-    site.endpoints.until_count(URL, 8).await;
+    let (site, id) = Site::hanging(20).await;
     site.wallet().delete_webhook(id).await.unwrap();
     site.endpoints.reply(URL, Reply::Status(200));
     // A webhook with the same URL is another webhook.
@@ -139,11 +135,7 @@ async fn events_go_to_the_last_url_that_the_owner_set() {
 /// Answers of the former endpoint come later, and hold nothing back. Here the clock stands still.
 #[tokio::test]
 async fn the_answers_of_a_former_endpoint_do_not_count_for_the_new_one() {
-    let site = Site::new().await;
-    site.endpoints.reply(URL, Reply::Hang);
-    let id = site.webhook(URL, "*").await;
-    site.users(20).await;
-    site.endpoints.until_count(URL, 8).await;
+    let (site, id) = Site::hanging(20).await;
     let change = WebhookChange { url: Some(OTHER.to_owned()), ..Default::default() };
     site.wallet().change_webhook(id, change).await.unwrap();
     site.endpoints.reply_with(URL, |it| match it.number {
@@ -160,11 +152,7 @@ async fn the_answers_of_a_former_endpoint_do_not_count_for_the_new_one() {
 
 #[tokio::test]
 async fn the_sender_ends_at_once_even_if_endpoints_hang() {
-    let mut site = Site::new().await;
-    site.endpoints.reply(URL, Reply::Hang);
-    site.webhook(URL, "*").await;
-    site.users(20).await;
-    site.endpoints.until_count(URL, 8).await;
+    let (mut site, _) = Site::hanging(20).await;
     site.stop().await;
 }
 

@@ -9,18 +9,11 @@ use proptest::test_runner::TestRng;
 
 use crate::endpoints::Reply;
 use crate::order::assert_chained;
-use crate::site::{OTHER, Site, URL};
-
-/// How many attempts are repeated if the process is killed, at most.
-const WINDOW: usize = 8;
+use crate::site::{OTHER, Site, URL, WINDOW};
 
 #[tokio::test]
 async fn an_attempt_that_was_not_recorded_is_repeated() {
-    let mut site = Site::new().await;
-    site.endpoints.reply(URL, Reply::Hang);
-    let id = site.webhook(URL, "*").await;
-    site.users(20).await;
-    site.endpoints.until_count(URL, WINDOW).await;
+    let (mut site, id) = Site::hanging(20).await;
     site.kill().await;
     site.endpoints.reply(URL, Reply::Status(200));
     site.start().await;

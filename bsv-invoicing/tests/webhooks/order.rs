@@ -30,11 +30,7 @@ pub(crate) fn assert_chained(received: &[Received]) {
 
 #[tokio::test]
 async fn first_attempts_begin_in_order_eight_at_once() {
-    let site = Site::new().await;
-    site.endpoints.reply(URL, Reply::Hang);
-    let id = site.webhook(URL, "*").await;
-    site.users(300).await;
-    site.endpoints.until_count(URL, 8).await;
+    let (site, id) = Site::hanging(300).await;
     site.endpoints.reply_with(URL, |it| match it.number {
         1 => Reply::Hang,
         _ => Reply::Status(200),

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::clock::TestClock;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, Reply};
 
 pub(crate) const URL: &str = "https://shop.example/hook";
 pub(crate) const OTHER: &str = "https://other.example/hook";
@@ -36,6 +36,8 @@ struct Running {
     task: JoinHandle<()>,
 }
 
+/// How many attempts are under way at once, at most.
+pub(crate) const WINDOW: usize = 8;
 /// The longest wait of a test for something to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -48,6 +50,17 @@ impl Site {
         let mut site = Self { dir, clock, endpoints, running: None };
         site.start().await;
         site
+    }
+
+    /// A started site with this many events for a webhook whose endpoint hangs. The first attempts
+    /// are under way.
+    pub(crate) async fn hanging(events: usize) -> (Self, WebhookId) {
+        let site = Self::new().await;
+        site.endpoints.reply(URL, Reply::Hang);
+        let id = site.webhook(URL, "*").await;
+        site.users(events).await;
+        site.endpoints.until_count(URL, WINDOW).await;
+        (site, id)
     }
 
     async fn open(&self) -> Wallet {

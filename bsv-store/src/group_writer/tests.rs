@@ -414,9 +414,12 @@ async fn a_disk_that_keeps_failing_is_left_alone_for_a_while() {
         tries += 1;
         assert!(tries < 8, "there is no pause");
     }
-    while writer.run(0, insert(2)).await.is_err() {
-        tokio::time::sleep(FIRST_PAUSE).await;
-    }
+    let works_again = async {
+        while writer.run(0, insert(2)).await.is_err() {
+            tokio::time::sleep(FIRST_PAUSE).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), works_again).await.unwrap();
     assert!(matches!(writer.run(0, insert(3)).await, Ok(Ok(()))));
     assert_eq!(rows(&database), [2, 3]);
 }

@@ -53,7 +53,11 @@ impl Command for NoteAttempts {
                 known.clone().unwrap_or_else(|| Delivery::due(made.previous, made.attempt.at));
             delivery.add(&made.attempt, made.retry_after, made.random);
             books.put_delivery(key, known.as_ref(), &delivery)?;
-            webhook.note(made, delivery.state);
+            webhook.hold(made.number, delivery.state);
+            // What a former endpoint answers says nothing about this one.
+            if made.url == webhook.url {
+                webhook.judge(&made.attempt);
+            }
         }
         if self.cursor > webhook.cursor {
             (webhook.cursor, webhook.last_sent) = (self.cursor, self.last_sent);
@@ -68,19 +72,19 @@ impl Command for NoteAttempts {
 }
 
 impl Webhook {
-    fn note(&mut self, made: &AttemptMade, state: DeliveryState) {
-        let AttemptMade { number, url, attempt, .. } = made;
-        let ended_at = attempt.ended_at();
+    /// Holds later events back while this one is pending, if their order counts.
+    fn hold(&mut self, number: u64, state: DeliveryState) {
         let is_pending = state.next_attempt_at().is_some();
         if self.in_order && is_pending {
-            self.holding = Some(*number);
+            self.holding = Some(number);
         } else {
-            self.holding.take_if(|holding| holding == number);
+            self.holding.take_if(|holding| *holding == number);
         }
-        // What another endpoint answers says nothing about this one.
-        if *url != self.url {
-            return;
-        }
+    }
+
+    /// Counts an attempt for or against the endpoint, which may disable the webhook.
+    fn judge(&mut self, attempt: &Attempt) {
+        let ended_at = attempt.ended_at();
         if attempt.outcome.is_success() {
             self.last_success_at = self.last_success_at.max(Some(ended_at));
             self.forget_failures();
