@@ -16,6 +16,7 @@ mod network;
 mod script;
 mod sighash;
 mod transaction;
+mod view;
 
 pub use address::{Address, AddressError};
 pub use beef::{Ancestry, Beef, BeefError, BeefVerificationError, BeefVersion, Tip};
@@ -29,6 +30,9 @@ pub use header::BlockHeader;
 pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
 pub use merkle::{MerkleBranch, MerkleTree, Sibling};
 pub use network::{Network, NetworkParseError};
-pub use script::{Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode};
+pub use script::{
+    Instruction, Instructions, Script, ScriptBuilder, ScriptError, opcode, public_key_hash,
+};
 pub use sighash::{SighashCache, SighashError, SighashType};
 pub use transaction::{OutPoint, OutPointParseError, Transaction, TxIn, TxOut};
+pub use view::TransactionView;

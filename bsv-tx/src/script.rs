@@ -54,6 +54,14 @@ pub enum Instruction<'a> {
 #[error("the script ends within a push")]
 pub struct ScriptError;
 
+/// The hash of the public key that a P2PKH script with these bytes pays to; `None` for every other
+/// script.
+pub fn public_key_hash(script: &[u8]) -> Option<&[u8; 20]> {
+    let rest = script.strip_prefix(&[OP_DUP, OP_HASH160, 20])?;
+    let (hash, rest) = rest.split_first_chunk::<20>()?;
+    (rest == [OP_EQUALVERIFY, OP_CHECKSIG]).then_some(hash)
+}
+
 impl Script {
     /// Takes the bytes of a script unchecked.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
@@ -79,9 +87,7 @@ impl Script {
 
     /// The hash of the public key that a P2PKH script pays to; `None` for every other script.
     pub fn public_key_hash(&self) -> Option<&[u8; 20]> {
-        let rest = self.0.strip_prefix(&[OP_DUP, OP_HASH160, 20])?;
-        let (hash, rest) = rest.split_first_chunk::<20>()?;
-        (rest == [OP_EQUALVERIFY, OP_CHECKSIG]).then_some(hash)
+        public_key_hash(&self.0)
     }
 
     /// The script's bytes.

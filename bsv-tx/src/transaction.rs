@@ -61,7 +61,7 @@ impl OutPoint {
 
     const ENCODED_LEN: usize = 36;
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self { txid: Txid::from_bytes(reader.array()?), vout: reader.u32()? })
     }
 
