@@ -1,6 +1,7 @@
 //! The use cases of a wallet.
 
 mod audit;
+mod block_parts;
 pub(crate) mod books;
 mod catch_up;
 mod channel;

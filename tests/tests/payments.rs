@@ -48,3 +48,4 @@ mod turns;
 mod watching;
 mod watching_floods;
 mod watching_gaps;
+mod watching_large_blocks;

@@ -1,16 +1,17 @@
 //! The network shows a transaction that pays watched scripts or spends coins of the wallet. Nobody
 //! needs to have announced it.
 
-use bsv_tx::{Transaction, Txid};
+use bsv_tx::{TransactionView, Txid, public_key_hash};
 
 use crate::ledger::rows::{
-    Claims, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched, try_all,
+    Claims, Damaged, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
+    try_all,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Proof, Purpose, TransactionRecord};
+use crate::model::transaction::{EncodedTransaction, Proof, Purpose, TransactionRecord};
 
 /// Records transactions that the network shows, as far as they concern the wallet. A transaction
 /// comes after those whose outputs it spends.
@@ -26,7 +27,7 @@ pub struct Notice {
 #[derive(Clone, Debug)]
 pub struct Noticed {
     /// The transaction.
-    pub transaction: Transaction,
+    pub transaction: EncodedTransaction,
     /// Where it is.
     pub place: ShownPlace,
     /// When it was first seen. Used if the books do not know it yet.
@@ -68,7 +69,7 @@ impl Command for Notice {
     }
 
     fn weight(&self) -> usize {
-        self.shown.iter().map(|noticed| noticed.transaction.to_bytes().len()).sum()
+        self.shown.iter().map(|noticed| noticed.transaction.bytes.len()).sum()
     }
 }
 
@@ -76,7 +77,7 @@ impl Command for Notice {
 #[derive(Clone, Copy, Debug)]
 pub struct GetKnown<T>(pub T);
 
-impl<T: AsRef<Transaction> + Send + 'static> Query for GetKnown<T> {
+impl<T: AsRef<EncodedTransaction> + Send + 'static> Query for GetKnown<T> {
     type Answer = Known;
 
     fn run<R: ReadRows>(self, rows: &R) -> Result<Known, R::Error> {
@@ -111,11 +112,12 @@ impl OwnParts {
     }
 }
 
-fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::Error> {
-    let records = records_of(rows, &transaction.txid())?;
+fn known<R: ReadRows>(rows: &R, transaction: &EncodedTransaction) -> Result<Known, R::Error> {
+    let records = records_of(rows, &transaction.txid)?;
+    let view = view(transaction)?;
     let mut lacking = OwnParts::default();
-    for (vout, output) in (0_u32..).zip(&transaction.outputs) {
-        let Some(hash) = output.locking_script.public_key_hash() else { continue };
+    for (vout, (satoshis, script)) in (0_u32..).zip(view.outputs()) {
+        let Some(hash) = public_key_hash(script) else { continue };
         let Some(key) = rows.get::<Watched>(hash)? else { continue };
         let mut is_stored = false;
         for (maker, _) in &records {
@@ -123,13 +125,11 @@ fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::E
             is_stored |= receipt.is_some();
         }
         if !is_stored {
-            lacking.receipts.push(NewReceipt { vout, satoshis: output.satoshis, key });
+            lacking.receipts.push(NewReceipt { vout, satoshis, key });
         }
     }
-    let makers =
-        try_all(&transaction.inputs, |input| records_of(rows, &input.previous_output.txid))?;
-    for (input, makers) in transaction.inputs.iter().zip(makers) {
-        let spent = &input.previous_output;
+    let makers = try_all(view.spent(), |spent| records_of(rows, &spent.txid))?;
+    for (spent, makers) in view.spent().zip(makers) {
         for (maker, _) in makers {
             let key = ReceiptKey { maker, vout: spent.vout };
             if rows.get::<Receipts>(&key)?.is_none() {
@@ -149,6 +149,12 @@ fn known<R: ReadRows>(rows: &R, transaction: &Transaction) -> Result<Known, R::E
         is_offered |= rows.get::<Claims>(&Task::Offering(*number))?.is_some();
     }
     Ok(Known { records, lacking, is_offered })
+}
+
+/// What a transaction spends and pays.
+pub(super) fn view(transaction: &EncodedTransaction) -> Result<TransactionView<'_>, Damaged> {
+    let wrong = |error| Damaged(format!("transaction {} is not one: {error}", transaction.txid));
+    transaction.view().map_err(wrong)
 }
 
 /// The numbers of a transaction, and the record under each.
@@ -180,17 +186,16 @@ impl<R: Rows> Books<R> {
     /// still `Offered`.
     pub(crate) fn note_found(
         &mut self,
-        transaction: &Transaction,
+        transaction: &EncodedTransaction,
         own: &OwnParts,
         came_at: Timestamp,
     ) -> Result<(u64, TransactionRecord), R::Error> {
-        let purpose = match transaction.is_coinbase() {
+        let purpose = match view(transaction)?.is_coinbase() {
             true => Purpose::Coinbase,
             false => Purpose::Found,
         };
         let satoshis = own.receipts.iter().map(|receipt| receipt.satoshis).sum();
-        let (number, record) =
-            self.add_transaction(&transaction.into(), purpose, satoshis, came_at)?;
+        let (number, record) = self.add_transaction(transaction, purpose, satoshis, came_at)?;
         for NewReceipt { vout, satoshis, key } in own.receipts.iter().copied() {
             let receipt = Receipt { satoshis, key, spender: None };
             let key = ReceiptKey { maker: number, vout };

@@ -1,14 +1,12 @@
 //! Recovering transactions from the chain with the words of the wallet alone.
 
-use bsv_tx::Transaction;
-
-use crate::ledger::notice::OwnParts;
+use crate::ledger::notice::{OwnParts, view};
 use crate::ledger::rows::{Damaged, Rows};
 use crate::ledger::{Books, Command};
 use crate::model::coin::KeyPath;
 use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::Proof;
+use crate::model::transaction::{EncodedTransaction, Proof};
 
 /// Stores transactions that were found in the chain, in the order of their numbers.
 #[derive(Clone, Debug)]
@@ -23,7 +21,7 @@ pub struct Recovered {
     /// Its number. The transactions that are found are numbered from 1 without a gap.
     pub number: u64,
     /// The transaction.
-    pub transaction: Transaction,
+    pub transaction: EncodedTransaction,
     /// The proof of its block. `None` if it is in the mempool.
     pub proof: Option<Proof>,
     /// Its outputs that pay the wallet, and their keys.
@@ -39,26 +37,31 @@ impl Command for Recover {
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         for (found, expected) in self.found.iter().zip(books.figures.last_transaction + 1..) {
-            let amounts = found.amounts();
-            if found.number != expected || amounts.is_none() {
+            if found.number != expected || found.amounts()?.is_none() {
                 let reason = "a transaction is recovered out of order, or without its outputs";
                 return Err(Damaged(reason.to_owned()).into());
             }
         }
         self.found.iter().try_for_each(|found| found.store(books))
     }
+
+    fn weight(&self) -> usize {
+        self.found.iter().map(|found| found.transaction.bytes.len()).sum()
+    }
 }
 
 impl Recovered {
-    fn amounts(&self) -> Option<Vec<u64>> {
-        let outputs = &self.transaction.outputs;
-        let amount = |vout: u32| Some(outputs.get(usize::try_from(vout).ok()?)?.satoshis);
-        self.receipts.iter().map(|(vout, _)| amount(*vout)).collect()
+    /// The amounts of the outputs that pay the wallet. `None` if the transaction lacks one of them.
+    pub(crate) fn amounts(&self) -> Result<Option<Vec<u64>>, Damaged> {
+        let outputs = view(&self.transaction)?.outputs();
+        let outputs: Vec<_> = outputs.map(|(satoshis, _)| satoshis).collect();
+        let amount = |vout: u32| outputs.get(usize::try_from(vout).ok()?).copied();
+        Ok(self.receipts.iter().map(|(vout, _)| amount(*vout)).collect())
     }
 
     fn store<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
         let Self { transaction, proof, receipts, spends, at, .. } = self;
-        let amounts = self.amounts().unwrap_or_default();
+        let amounts = self.amounts()?.unwrap_or_default();
         let receipts = receipts.iter().zip(amounts);
         let receipts =
             receipts.map(|((vout, key), satoshis)| NewReceipt { vout: *vout, satoshis, key: *key });

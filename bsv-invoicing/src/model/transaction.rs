@@ -1,6 +1,6 @@
 //! The wallet's transactions: their states, and what follows from those.
 
-use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
+use bsv_tx::{BlockHash, DecodeError, MerkleBranch, Transaction, TransactionView, Txid, sha256d};
 
 use crate::model::time::Timestamp;
 
@@ -130,9 +130,17 @@ pub struct EncodedTransaction {
     pub bytes: Vec<u8>,
 }
 
+impl EncodedTransaction {
+    /// What the transaction spends and pays.
+    pub fn view(&self) -> Result<TransactionView<'_>, DecodeError> {
+        TransactionView::from_bytes(&self.bytes)
+    }
+}
+
 impl From<&Transaction> for EncodedTransaction {
     fn from(transaction: &Transaction) -> Self {
-        Self { txid: transaction.txid(), bytes: transaction.to_bytes() }
+        let bytes = transaction.to_bytes();
+        Self { txid: Txid::from_bytes(sha256d(&bytes)), bytes }
     }
 }
 

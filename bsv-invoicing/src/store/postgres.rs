@@ -512,7 +512,7 @@ mod tests {
             let all = ((txid, 0), Bound::Included((txid, u64::MAX)));
             note::<TransactionNumbers>(&mut known, all, [((txid, number), ())], usize::MAX);
         }
-        let query = GetKnown(Arc::new(transaction));
+        let query = GetKnown(Arc::new((&transaction).into()));
         assert_eq!(missing(query, &known, TableId::Transactions), 100);
     }
 
@@ -574,7 +574,8 @@ mod tests {
             let numbers = [((txid, u64::from(number)), ())];
             note::<TransactionNumbers>(&mut known, all, numbers, usize::MAX);
             let place = ShownPlace::Mempool { is_fee_sufficient: true };
-            Noticed { transaction, place, came_at: Timestamp::from_micros(1) }
+            let came_at = Timestamp::from_micros(1);
+            Noticed { transaction: (&transaction).into(), place, came_at }
         });
         let notice = Notice { shown: shown.collect(), now: Timestamp::from_micros(2) };
         assert_eq!(missing_in(&notice, &known, TableId::Transactions), 100);

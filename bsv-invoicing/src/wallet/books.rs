@@ -110,8 +110,13 @@ impl<S: WalletStore> Wallet<S> {
         let tip = node.tip().await.map_err(away)?;
         let mut last = None;
         for height in from_height..=tip.height {
-            for found in search.read_block(node, height, &mut last).await? {
-                check.differ(missing(&found, &format!("block {height}")));
+            let mut block = search.begin_block(node, height, &mut last).await?;
+            loop {
+                let found = search.next_found(&mut block).await?;
+                if found.is_empty() {
+                    break;
+                }
+                found.iter().for_each(|it| check.differ(missing(it, &format!("block {height}"))));
             }
         }
         for found in search.read_mempool(node, self.now()).await? {
@@ -148,13 +153,13 @@ impl<S: WalletStore> Wallet<S> {
 }
 
 fn missing(found: &Recovered, place: &str) -> String {
-    let Recovered { transaction, receipts, spends, .. } = found;
-    let amount = |vout: u32| transaction.outputs.get(vout as usize).map_or(0, |it| it.satoshis);
-    let paid = receipts.iter().fold(0_u64, |sum, (vout, _)| sum.saturating_add(amount(*vout)));
+    let Recovered { transaction, spends, .. } = found;
+    let amounts = found.amounts().ok().flatten().unwrap_or_default();
+    let paid = amounts.into_iter().fold(0, u64::saturating_add);
     format!(
         "the books lack transaction {} in {place}, which pays {paid} satoshis to the wallet and \
          spends {} of its coins",
-        transaction.txid(),
+        transaction.txid,
         spends.len()
     )
 }

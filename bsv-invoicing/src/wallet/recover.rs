@@ -94,8 +94,12 @@ impl<S: WalletStore> Wallet<S> {
         let (mut height, mut last) = (from_height, None);
         while height <= tip.height {
             progress(height, tip.height);
-            let found = search.read_block(node, height, &mut last).await?;
-            if !found.is_empty() {
+            let mut block = search.begin_block(node, height, &mut last).await?;
+            loop {
+                let found = search.next_found(&mut block).await?;
+                if found.is_empty() {
+                    break;
+                }
                 self.store.execute(Recover { found }).await?;
             }
             height += 1;

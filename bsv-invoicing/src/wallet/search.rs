@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use bsv_network::NodeRpc;
-use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
+use bsv_tx::{BlockHash, OutPoint, TransactionView, Txid, public_key_hash};
 
 use crate::error::Error;
 use crate::ledger::{Recovered, SkipNumbers};
 use crate::model::coin::{Chain, KeyPath};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{BlockPlace, Proof};
+use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof};
+use crate::wallet::block_parts::{BlockParts, Found};
 use crate::wallet::node::away;
 use crate::wallet::seed::{Account, WalletKeys, account_of};
 
@@ -33,6 +34,32 @@ pub(crate) struct Search {
     last_number: u64,
     /// The transactions that the books already have.
     known: HashSet<Txid>,
+}
+
+/// A block that is being searched.
+pub(crate) struct SearchedBlock<'n> {
+    parts: BlockParts<'n, Taken>,
+    /// The time of the block.
+    at: Timestamp,
+}
+
+/// How a transaction that was found concerns the wallet.
+struct Taken {
+    number: u64,
+    receipts: Vec<(u32, KeyPath)>,
+    spends: Vec<ReceiptKey>,
+}
+
+impl Taken {
+    fn recovered(
+        self,
+        transaction: EncodedTransaction,
+        proof: Option<Proof>,
+        at: Timestamp,
+    ) -> Recovered {
+        let Self { number, receipts, spends } = self;
+        Recovered { number, transaction, proof, receipts, spends, at }
+    }
 }
 
 /// What the books know before the search.
@@ -217,35 +244,41 @@ impl Search {
         self.accounts.iter().filter(|(_, account)| account.is_used()).map(|(number, _)| *number)
     }
 
-    /// Reads the block of the main chain at a height. It must follow the block with the hash
-    /// `last`.
-    pub(crate) async fn read_block(
+    /// Begins to read the block of the main chain at a height. It must follow the block with the
+    /// hash `last`.
+    pub(crate) async fn begin_block<'n>(
         &mut self,
-        node: &NodeRpc,
+        node: &'n NodeRpc,
         height: u32,
         last: &mut Option<BlockHash>,
-    ) -> Result<Vec<Recovered>, Error> {
+    ) -> Result<SearchedBlock<'n>, Error> {
         let moved = || Error::BadChain(format!("the chain changed at height {height}: try again"));
         let hash = node.block_hash(height).await.map_err(away)?.ok_or_else(moved)?;
-        let mut block = node.block(&hash).await.map_err(away)?.ok_or_else(moved)?;
+        let block = node.block(&hash).await.map_err(away)?.ok_or_else(moved)?;
         if last.is_some_and(|last| last != block.header.previous_block) {
             return Err(moved());
         }
         let at = Timestamp::from_micros(u64::from(block.header.time) * 1_000_000);
-        let (mut found, mut position) = (Vec::new(), 0);
-        while let Some(transaction) = block.next().await.map_err(away)? {
-            if let Some(recovered) = self.take(transaction, at)? {
-                found.push((position, recovered));
-            }
-            position += 1;
-        }
+        let mut take = |transaction: TransactionView<'_>| self.take(transaction);
+        let place = BlockPlace { hash, height };
+        let parts = BlockParts::read(node, block, place, &mut take).await?;
         *last = Some(hash);
-        let proved = found.into_iter().map(|(position, recovered)| {
-            let branch = block.branch(position).ok_or_else(moved)?;
-            let proof = Proof { block: BlockPlace { hash, height }, branch };
-            Ok(Recovered { proof: Some(proof), ..recovered })
-        });
-        proved.collect()
+        Ok(SearchedBlock { parts, at })
+    }
+
+    /// The next transactions of a block that make or spend coins of the wallet. Empty at the end of
+    /// the block.
+    pub(crate) async fn next_found(
+        &mut self,
+        block: &mut SearchedBlock<'_>,
+    ) -> Result<Vec<Recovered>, Error> {
+        let mut take = |transaction: TransactionView<'_>| self.take(transaction);
+        let part = block.parts.next(&mut take).await?;
+        let at = block.at;
+        let recovered = |Found { transaction, proof, picked }: Found<Taken>| {
+            picked.recovered(transaction, Some(proof), at)
+        };
+        Ok(part.into_iter().map(recovered).collect())
     }
 
     /// Searches the mempool. A transaction may be listed before one whose coins it spends, so the
@@ -257,7 +290,7 @@ impl Search {
     ) -> Result<Vec<Recovered>, Error> {
         let mut txids = node.mempool().await.map_err(away)?;
         txids.retain(|txid| !self.known.contains(txid));
-        let (mut found, mut known) = (Vec::<Transaction>::new(), HashSet::<Txid>::new());
+        let (mut found, mut known) = (Vec::<EncodedTransaction>::new(), HashSet::<Txid>::new());
         let mut made = HashSet::<OutPoint>::new();
         loop {
             let count = found.len();
@@ -267,12 +300,11 @@ impl Search {
                 let Some(transaction) = node.transaction(&txid).await.map_err(away)? else {
                     continue;
                 };
-                let own = self.own_outputs(&transaction)?;
-                let spends_own = transaction.inputs.iter().any(|input| {
-                    let spent = &input.previous_output;
-                    self.coins.contains_key(spent) || made.contains(spent)
-                });
-                if spends_own || !own.is_empty() {
+                let transaction = EncodedTransaction::from(&transaction);
+                let view = view(&transaction);
+                let own = self.own_outputs(view)?;
+                let is_own = |it| self.coins.contains_key(&it) || made.contains(&it);
+                if !own.is_empty() || view.spent().any(is_own) {
                     made.extend(own.iter().map(|(vout, _)| OutPoint { txid, vout: *vout }));
                     known.insert(txid);
                     found.push(transaction);
@@ -284,52 +316,53 @@ impl Search {
         }
         let mut recovered = Vec::new();
         while !found.is_empty() {
-            let waiting: HashSet<_> = found.iter().map(Transaction::txid).collect();
+            let waiting: HashSet<_> = found.iter().map(|it| it.txid).collect();
             let (later, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(|transaction| {
-                let mut spent = transaction.inputs.iter().map(|input| input.previous_output.txid);
-                spent.any(|txid| waiting.contains(&txid))
+                view(transaction).spent().any(|spent| waiting.contains(&spent.txid))
             });
             for transaction in ready {
-                recovered.extend(self.take(transaction, now)?);
+                let taken = self.take(view(&transaction))?;
+                recovered.extend(taken.map(|(_, it)| it.recovered(transaction, None, now)));
             }
             found = later;
         }
         Ok(recovered)
     }
 
-    /// Records a transaction if it makes or spends coins of the wallet.
-    fn take(
-        &mut self,
-        transaction: Transaction,
-        at: Timestamp,
-    ) -> Result<Option<Recovered>, Error> {
+    /// Takes note of a transaction if it makes or spends coins of the wallet and the books lack it.
+    fn take(&mut self, transaction: TransactionView<'_>) -> Result<Option<(Txid, Taken)>, Error> {
+        let pays_key =
+            |script| public_key_hash(script).is_some_and(|it| self.keys.contains_key(it));
+        if !transaction.outputs().any(|(_, script)| pays_key(script))
+            && !transaction.spent().any(|spent| self.coins.contains_key(&spent))
+        {
+            return Ok(None);
+        }
         let txid = transaction.txid();
         if self.known.contains(&txid) {
             return Ok(None);
         }
-        let spent = transaction.inputs.iter().filter_map(|input| {
-            let outpoint = input.previous_output;
+        let spent = transaction.spent().filter_map(|outpoint| {
             let maker = self.coins.remove(&outpoint)?;
             Some(ReceiptKey { maker, vout: outpoint.vout })
         });
-        let spends: Vec<_> = spent.collect();
-        let receipts = self.own_outputs(&transaction)?;
-        if spends.is_empty() && receipts.is_empty() {
-            return Ok(None);
-        }
+        let spends = spent.collect();
+        let receipts = self.own_outputs(transaction)?;
         self.last_number += 1;
         for (vout, _) in &receipts {
             self.coins.insert(OutPoint { txid, vout: *vout }, self.last_number);
         }
-        let number = self.last_number;
-        Ok(Some(Recovered { number, transaction, proof: None, receipts, spends, at }))
+        Ok(Some((txid, Taken { number: self.last_number, receipts, spends })))
     }
 
     /// The outputs that pay to keys of the wallet. Records these keys as used.
-    fn own_outputs(&mut self, transaction: &Transaction) -> Result<Vec<(u32, KeyPath)>, Error> {
+    fn own_outputs(
+        &mut self,
+        transaction: TransactionView<'_>,
+    ) -> Result<Vec<(u32, KeyPath)>, Error> {
         let mut own = Vec::new();
-        for (vout, output) in (0_u32..).zip(&transaction.outputs) {
-            let hash = output.locking_script.public_key_hash();
+        for (vout, (_, script)) in (0_u32..).zip(transaction.outputs()) {
+            let hash = public_key_hash(script);
             let Some(path) = hash.and_then(|hash| self.keys.get(hash).copied()) else { continue };
             own.push((vout, path));
             self.note_used(path)?;
@@ -346,4 +379,8 @@ impl Search {
             change: first.change.used_end,
         }
     }
+}
+
+fn view(transaction: &EncodedTransaction) -> TransactionView<'_> {
+    transaction.view().expect("it was decoded before")
 }

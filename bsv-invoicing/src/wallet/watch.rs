@@ -25,7 +25,7 @@ use crate::ledger::{
     ForgetNewlyWatched, GetKnown, GetNewlyWatched, GetWatched, Known, Notice, Noticed, ShownPlace,
 };
 use crate::model::time::Timestamp;
-use crate::model::transaction::{TransactionRecord, TransactionState};
+use crate::model::transaction::{EncodedTransaction, TransactionRecord, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -75,10 +75,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// What the books know about a transaction, if it concerns the wallet.
-    async fn known(&self, transaction: &Arc<Transaction>) -> Result<Option<Known>, Error> {
-        if !self.watching.filter.concerns(transaction) {
-            return Ok(None);
-        }
+    async fn known(&self, transaction: &Arc<EncodedTransaction>) -> Result<Option<Known>, Error> {
         let known = self.store.get(GetKnown(Arc::clone(transaction))).await?;
         Ok((!known.records.is_empty() || !known.lacking.is_empty()).then_some(known))
     }
@@ -103,14 +100,15 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<bool, Error> {
         let mut news = Vec::new();
         let mut txids = Vec::new();
-        for arrival in arrivals {
-            let known = self.known(&arrival.transaction).await?.unwrap_or_default();
-            let mut spent = arrival.transaction.inputs.iter().map(|it| it.previous_output.txid);
+        for Arrival { txid, transaction, came_at } in arrivals {
+            let encoded = Arc::new(EncodedTransaction::from(&*transaction));
+            let known = self.known(&encoded).await?.unwrap_or_default();
+            let mut spent = transaction.inputs.iter().map(|it| it.previous_output.txid);
             // The books do not have the coins of those before it yet.
             let may_spend_news = !known.is_offered && spent.any(|txid| txids.contains(&txid));
             if is_news(&known) || may_spend_news {
-                txids.push(arrival.txid);
-                news.push((arrival, known));
+                txids.push(txid);
+                news.push((encoded, came_at, known));
             }
         }
         if news.is_empty() {
@@ -120,9 +118,7 @@ impl<S: WalletStore> Wallet<S> {
         let in_mempool = entries.ask(&txids).await?;
         entries.read_ahead(&in_mempool).await?;
         let mut shown = Vec::new();
-        for ((Arrival { transaction, came_at, .. }, known), entry) in
-            news.into_iter().zip(in_mempool)
-        {
+        for ((transaction, came_at, known), entry) in news.into_iter().zip(in_mempool) {
             // A transaction that the node announces may be gone, or not final.
             let Some(entry) = entry else { continue };
             // The wallet's own transactions have the fee that their payee and the node ask for.

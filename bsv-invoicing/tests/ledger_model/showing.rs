@@ -160,7 +160,7 @@ impl World {
         let last = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction);
         let found = Recovered {
             number: last + 1,
-            transaction: self.network.transactions[index].transaction.clone(),
+            transaction: (&self.network.transactions[index].transaction).into(),
             proof: block.map(proof),
             receipts: vec![(0, key)],
             spends: spent.into_iter().collect(),

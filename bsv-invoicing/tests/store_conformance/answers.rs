@@ -190,7 +190,7 @@ pub(super) async fn known(store: &impl WalletStore) {
     shown(store, 1).await;
     let paying = paying_invoices(&[(1, SATOSHIS), (200, 5), (1, 7)], 1);
     let known = async |it: &Transaction| {
-        let known = store.get(GetKnown(std::sync::Arc::new(it.clone()))).await.unwrap();
+        let known = store.get(GetKnown(std::sync::Arc::new(it.into()))).await.unwrap();
         let numbers: Vec<_> = known.records.iter().map(|(number, _)| *number).collect();
         let vouts: Vec<_> = known.lacking.receipts.iter().map(|it| (it.vout, it.key)).collect();
         (numbers, vouts, known.lacking.spends)
@@ -215,7 +215,7 @@ pub(super) async fn known(store: &impl WalletStore) {
 pub(super) async fn recovered(store: &impl WalletStore) {
     let found = |number, vout| Recovered {
         number,
-        transaction: paying_invoices(&[(1, 5)], number as usize),
+        transaction: (&paying_invoices(&[(1, 5)], number as usize)).into(),
         proof: None,
         receipts: vec![(vout, key_of(1))],
         spends: Vec::new(),

@@ -164,7 +164,7 @@ pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u6
 pub(crate) async fn reserve_with_change(store: &impl WalletStore) -> Answer<Reserved> {
     let coin = Recovered {
         number: 1,
-        transaction: paying(&[SATOSHIS], 1),
+        transaction: (&paying(&[SATOSHIS], 1)).into(),
         proof: None,
         receipts: vec![(0, key_of(1))],
         spends: Vec::new(),

@@ -44,7 +44,7 @@ pub(super) async fn notice(
     place: ShownPlace,
     s: u64,
 ) {
-    let noticed = Noticed { transaction: transaction.clone(), place, came_at: at(s) };
+    let noticed = Noticed { transaction: transaction.into(), place, came_at: at(s) };
     store.execute(Notice { shown: vec![noticed], now: at(s) }).await.unwrap();
 }
 
@@ -154,7 +154,7 @@ pub(super) async fn backlog(store: &impl WalletStore) {
         outputs: vec![TxOut { satoshis: 5, locking_script: Script::p2pkh(&[2; 20]) }],
         ..paying(&[], 1)
     };
-    let known = store.get(GetKnown(std::sync::Arc::new(paying))).await.unwrap();
+    let known = store.get(GetKnown(std::sync::Arc::new((&paying).into()))).await.unwrap();
     assert_eq!(known.lacking.receipts[0].key, key_of(3));
     assert_eq!(store.get(GetWatched(Some([1; 20]), 9)).await.unwrap(), [[2; 20]]);
     // The keys of each account are counted anew.

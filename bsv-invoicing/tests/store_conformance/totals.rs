@@ -40,8 +40,11 @@ pub(super) async fn many(store: &impl WalletStore) {
     let singles = (1..MANY).map(|salt| paying_invoices(&[(1, 1)], salt as usize));
     let wide = paying_invoices(&[(1, 1); MANY as usize], MANY as usize);
     let all: Vec<Transaction> = singles.chain([wide]).collect();
-    let noticed = |(transaction, place)| Noticed { transaction, place, came_at: at(2) };
-    let shown = all.iter().cloned().map(|it| noticed((it, block(7)))).collect();
+    let noticed = |(transaction, place): (&Transaction, _)| {
+        let transaction = transaction.into();
+        Noticed { transaction, place, came_at: at(2) }
+    };
+    let shown = all.iter().map(|it| noticed((it, block(7)))).collect();
     store.execute(Notice { shown, now: at(2) }).await.unwrap();
     let before = items(store).await.totals;
     let (coins, transactions) = (2 * MANY - 1, MANY);
@@ -64,7 +67,7 @@ pub(super) async fn many(store: &impl WalletStore) {
     let input = |previous_output| TxIn { previous_output, ..all[0].inputs[0].clone() };
     let inputs = outpoints.map(input).collect();
     let spender = Transaction { inputs, ..paying_invoices(&[(200, 1)], 0) };
-    store.execute(Notice { shown: vec![noticed((spender, block(8)))], now: at(3) }).await.unwrap();
+    store.execute(Notice { shown: vec![noticed((&spender, block(8)))], now: at(3) }).await.unwrap();
     let Items { transactions: listed, paid, totals: after } = items(store).await;
     assert_eq!(after.spends, MANY + 1);
     assert_eq!((after.coins, after.spendable), (coins, coins - MANY - 1));

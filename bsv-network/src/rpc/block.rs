@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use bsv_tx::{
-    BlockHash, BlockHeader, DecodeError, MerkleBranch, MerkleTree, Reader, Transaction, Txid,
+    BlockHash, BlockHeader, DecodeError, MerkleBranch, MerkleTree, Reader, TransactionView, Txid,
     sha256d,
 };
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -13,7 +13,7 @@ use crate::transport::{AnswerStream, MOST_ANSWER_BYTES};
 const METHOD: &str = "getblock";
 
 /// A block that is read from a node transaction by transaction. A block of any size takes little
-/// memory: that of the largest transaction, and of all ids.
+/// memory: that of the largest transaction, and of its Merkle tree.
 #[derive(Debug)]
 pub struct BlockStream<'a> {
     /// The header, which has the requested hash.
@@ -38,7 +38,7 @@ impl NodeRpc {
             Err(NodeError::Rejected { code: super::code::NOT_FOUND, .. }) => return Ok(None),
             answer => answer?,
         };
-        let mut source = Source { answer, bytes: Vec::new(), decoded: 0 };
+        let mut source = Source { answer, bytes: Vec::new(), begin: 0, decoded: 0 };
         let read = |reader: &mut Reader<'_>| Ok((BlockHeader::read(reader)?, reader.var_int()?));
         let ((header, left), _) = source.read(read).await?;
         if header.block_hash() != *hash {
@@ -47,31 +47,64 @@ impl NodeRpc {
         }
         Ok(Some(BlockStream { header, source, left, txids: Txids::default(), tree: None }))
     }
+
+    /// Starts to read a block once more that was read to its end. Only the branches tell then
+    /// whether a transaction is one of the block.
+    pub async fn block_again(
+        &self,
+        read: BlockStream<'_>,
+    ) -> Result<Option<BlockStream<'_>>, NodeError> {
+        let BlockStream { header, tree, source, .. } = read;
+        // The connection has one of few turns.
+        drop(source);
+        let again = self.block(&header.block_hash()).await?;
+        Ok(again.map(|again| BlockStream { tree, ..again }))
+    }
 }
 
 impl BlockStream<'_> {
     /// The next transaction. `None` after the last one proves that the transactions are those of
-    /// the header.
-    pub async fn next(&mut self) -> Result<Option<Transaction>, NodeError> {
+    /// the header, if this is the first reading of the block.
+    pub async fn next(&mut self) -> Result<Option<TransactionView<'_>>, NodeError> {
         if self.left == 0 {
-            let tree = MerkleTree::of(self.txids.all().await);
-            let is_of_header = tree.root() == Some(self.header.merkle_root);
-            self.tree = Some(tree);
+            let is_of_header = self.finish_tree().await;
             if !self.source.is_at_end().await? || !is_of_header {
                 let reason = "the block's transactions do not match its header".to_owned();
                 return Err(NodeError::unexpected(METHOD, reason));
             }
             return Ok(None);
         }
-        let (transaction, bytes) = self.source.read(Transaction::read).await?;
+        let skip = |reader: &mut Reader<'_>| TransactionView::read(reader).map(drop);
+        let ((), bytes) = self.source.read(skip).await?;
         self.left -= 1;
-        self.txids.push(bytes).await;
-        Ok(Some(transaction))
+        if self.tree.is_none() {
+            self.txids.push(bytes).await;
+        }
+        let view = TransactionView::from_bytes(bytes);
+        view.map(Some).map_err(|error| NodeError::unexpected(METHOD, error.to_string()))
     }
 
-    /// The branch of the transaction at `position`, once all transactions were read.
-    pub fn branch(&self, position: usize) -> Option<MerkleBranch> {
-        self.tree.as_ref()?.branch(position)
+    /// Takes the bytes of the transaction that was read last. A large one is not copied.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.source.take()
+    }
+
+    /// The branch of the transaction at `position`, once all transactions were read. `None` if the
+    /// block has no transaction with this id there.
+    pub fn branch(&self, position: usize, txid: &Txid) -> Option<MerkleBranch> {
+        let branch = self.tree.as_ref()?.branch(position)?;
+        (branch.root(txid) == Some(self.header.merkle_root)).then_some(branch)
+    }
+
+    /// Makes the tree of all transactions, unless an earlier reading has made it. Answers whether
+    /// the header is that of the tree.
+    async fn finish_tree(&mut self) -> bool {
+        if self.tree.is_none() {
+            self.txids.finish().await;
+            let txids = std::mem::take(&mut self.txids.ready);
+            self.tree = Some(MerkleTree::of(&txids));
+        }
+        self.tree.as_ref().and_then(MerkleTree::root) == Some(self.header.merkle_root)
     }
 }
 
@@ -101,7 +134,7 @@ impl Txids {
     async fn push(&mut self, transaction: &[u8]) {
         // A large transaction is hashed without a copy.
         if transaction.len() > BATCH_BYTES {
-            self.all().await;
+            self.finish().await;
             self.ready.push(Txid::from_bytes(sha256d(transaction)));
             return;
         }
@@ -122,13 +155,12 @@ impl Txids {
         self.ready.extend(oldest.await.expect("hashing does not panic, and is not cancelled"));
     }
 
-    /// All ids, in the order of the block.
-    async fn all(&mut self) -> &[Txid] {
+    /// Makes all ids ready, in the order of the block.
+    async fn finish(&mut self) {
         while !self.running.is_empty() {
             self.join_oldest().await;
         }
         self.ready.extend(std::mem::take(&mut self.next).hash());
-        &self.ready
     }
 }
 
@@ -146,6 +178,8 @@ struct Source<'a> {
     answer: AnswerStream<'a>,
     /// The bytes that were read last.
     bytes: Vec<u8>,
+    /// Where the value that was decoded last begins.
+    begin: usize,
     /// The number of these bytes that are decoded.
     decoded: usize,
 }
@@ -154,6 +188,19 @@ impl Source<'_> {
     async fn is_at_end(&mut self) -> Result<bool, NodeError> {
         let is_decoded = self.decoded == self.bytes.len();
         Ok(is_decoded && !self.answer.read_hex(&mut self.bytes).await?)
+    }
+
+    /// Takes the bytes of the value that was decoded last.
+    fn take(&mut self) -> Vec<u8> {
+        if self.decoded - self.begin <= BATCH_BYTES {
+            return self.bytes[self.begin..self.decoded].to_vec();
+        }
+        let rest = self.bytes.split_off(self.decoded);
+        let mut taken = std::mem::replace(&mut self.bytes, rest);
+        taken.drain(..self.begin);
+        taken.shrink_to_fit();
+        (self.begin, self.decoded) = (0, 0);
+        taken
     }
 
     /// Decodes the next value. Answers it with its bytes.
@@ -166,14 +213,14 @@ impl Source<'_> {
             let missing = match decode(&mut reader) {
                 Ok(value) => {
                     let end = self.bytes.len() - reader.remaining();
-                    let start = std::mem::replace(&mut self.decoded, end);
-                    return Ok((value, &self.bytes[start..end]));
+                    self.begin = std::mem::replace(&mut self.decoded, end);
+                    return Ok((value, &self.bytes[self.begin..end]));
                 }
                 Err(DecodeError::UnexpectedEnd { missing }) => missing,
                 Err(error) => return Err(NodeError::unexpected(METHOD, error.to_string())),
             };
             self.bytes.drain(..self.decoded);
-            self.decoded = 0;
+            (self.begin, self.decoded) = (0, 0);
             // The announced length may be only a part of what is missing. So each attempt at least
             // doubles the buffer.
             let missing = usize::try_from(missing).unwrap_or(usize::MAX).max(self.bytes.len());
@@ -209,7 +256,8 @@ mod tests {
                 txids.push(&transaction).await;
             }
             assert!(txids.running.len() <= MOST_BATCHES);
-            assert_eq!(txids.all().await, expected);
+            txids.finish().await;
+            assert_eq!(txids.ready, expected);
         }
     }
 }

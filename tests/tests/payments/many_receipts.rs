@@ -17,7 +17,7 @@ use super::watching::{publishing_node, script_of, settlement};
 const ADDRESS: &str = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
 
 /// Waits longer than usual, since many receipts take long.
-fn wait_long_until(what: &str, holds: impl Fn() -> bool) {
+pub(super) fn wait_long_until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
         assert!(started.elapsed() < Duration::from_secs(1_200), "timed out, waiting for: {what}");

@@ -1,19 +1,21 @@
 //! Reading new blocks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bsv_network::{ChainTip, NodeRpc};
-use bsv_tx::{BlockHash, Transaction};
+use bsv_tx::{BlockHash, TransactionView};
 
 use super::block_time;
 use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
-use crate::ledger::{FollowTip, GetRescan, Notice, Noticed, SetRescan, ShownPlace};
+use crate::ledger::{FollowTip, GetRescan, Known, Notice, Noticed, SetRescan, ShownPlace};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{BlockPlace, Proof};
+use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::block_parts::{BlockParts, Found};
 use crate::wallet::node::away;
 
 /// The progress of reading is stored after this many blocks.
@@ -75,43 +77,60 @@ impl<S: WalletStore> Wallet<S> {
         previous: Option<BlockHash>,
     ) -> Result<Option<FollowedBlock>, Error> {
         let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
-        let Some(mut block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
+        let Some(block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
         if previous.is_some_and(|previous| previous != block.header.previous_block) {
             return Ok(None);
         }
-        let (mut found, mut position) = (Vec::new(), 0);
-        while let Some(transaction) = block.next().await.map_err(away)? {
-            // A transaction may spend what an earlier one in the same block pays to the wallet.
-            if self.watching.filter.concerns(&transaction) {
-                self.watching.filter.add(std::iter::once(transaction.txid().as_bytes().as_slice()));
-                found.push((position, transaction));
-            }
-            position += 1;
-        }
         let came_at = self.now().min(block_time(block.header.time));
-        for (position, transaction) in found {
-            let place = BlockPlace { hash, height };
-            let Some(branch) = block.branch(position) else { continue };
-            self.notice_mined(transaction, Proof { block: place, branch }, came_at).await?;
+        let filter = &self.watching.filter;
+        let mut pick = |transaction: TransactionView<'_>| {
+            if !filter.concerns(transaction) {
+                return Ok(None);
+            }
+            let txid = transaction.txid();
+            // A later transaction may spend what this one pays to the wallet.
+            filter.add(std::iter::once(txid.as_bytes().as_slice()));
+            Ok(Some((txid, ())))
+        };
+        let place = BlockPlace { hash, height };
+        let mut parts = BlockParts::read(node, block, place, &mut pick).await?;
+        loop {
+            let part = parts.next(&mut pick).await?;
+            if part.is_empty() {
+                return Ok(Some(FollowedBlock { height, hash }));
+            }
+            self.notice_mined(part, came_at).await?;
         }
-        Ok(Some(FollowedBlock { height, hash }))
     }
 
-    async fn notice_mined(
-        &self,
-        transaction: Transaction,
-        proof: Proof,
-        came_at: Timestamp,
-    ) -> Result<(), Error> {
-        let transaction = Arc::new(transaction);
-        let Some(known) = self.known(&transaction).await? else { return Ok(()) };
-        let mut records = known.records.iter();
-        let is_noted = records.all(|(_, record)| record.state.block() == Some(proof.block));
-        if known.lacking.is_empty() && is_noted {
+    /// Records transactions of a block, as far as the books lack something of them.
+    async fn notice_mined(&self, part: Vec<Found<()>>, came_at: Timestamp) -> Result<(), Error> {
+        let (mut shown, mut txids) = (Vec::new(), HashSet::new());
+        for Found { transaction, proof, .. } in part {
+            let transaction = Arc::new(transaction);
+            // The books do not have the coins of those before it yet.
+            let spent = transaction.view().into_iter().flat_map(|it| it.spent());
+            let may_spend_news = { spent }.any(|spent| txids.contains(&spent.txid));
+            let known = self.known(&transaction).await?;
+            if may_spend_news || known.is_some_and(|known| is_news(&known, &proof)) {
+                txids.insert(transaction.txid);
+                shown.push(noticed(Arc::unwrap_or_clone(transaction), proof, came_at));
+            }
+        }
+        if shown.is_empty() {
             return Ok(());
         }
-        let transaction = Arc::unwrap_or_clone(transaction);
-        let noticed = Noticed { transaction, place: ShownPlace::Block(proof), came_at };
-        Ok(self.store.execute(Notice { shown: vec![noticed], now: self.now() }).await?)
+        Ok(self.store.execute(Notice { shown, now: self.now() }).await?)
     }
+}
+
+/// A transaction that a block shows.
+fn noticed(transaction: EncodedTransaction, proof: Proof, came_at: Timestamp) -> Noticed {
+    Noticed { transaction, place: ShownPlace::Block(proof), came_at }
+}
+
+/// Whether the books lack something of a transaction in a block.
+fn is_news(known: &Known, proof: &Proof) -> bool {
+    let is_noted = |record: &TransactionRecord| record.state.block() == Some(proof.block);
+    !known.lacking.is_empty() || !known.records.iter().all(|(_, record)| is_noted(record))
 }

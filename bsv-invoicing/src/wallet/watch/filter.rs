@@ -3,7 +3,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::AtomicU64;
 use std::sync::{PoisonError, RwLock};
 
-use bsv_tx::Transaction;
+use bsv_tx::{Transaction, TransactionView, public_key_hash};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The watched scripts, in memory.
@@ -34,18 +34,22 @@ impl Filter {
     }
 
     /// Whether a transaction may pay a watched script or spend a coin.
-    pub(crate) fn concerns(&self, transaction: &Transaction) -> bool {
-        self.first_concerned(transaction).is_some()
+    pub(crate) fn concerns(&self, transaction: TransactionView<'_>) -> bool {
+        let paid = transaction.outputs().filter_map(|(_, script)| public_key_hash(script));
+        let spent = transaction.spent().map(|it| first_bytes(it.txid.as_bytes()));
+        self.first(paid.map(|hash| first_bytes(hash)).chain(spent)).is_some()
     }
 
     /// The first bytes of the first watched hash that a transaction may pay, or else of the first
     /// transaction whose coin it may spend.
     pub(crate) fn first_concerned(&self, transaction: &Transaction) -> Option<u64> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let paid = transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
         let spent = transaction.inputs.iter().map(|it| it.previous_output.txid.as_bytes());
-        let mut prefixes =
-            paid.map(|hash| first_bytes(hash)).chain(spent.map(|it| first_bytes(it)));
+        self.first(paid.map(|hash| first_bytes(hash)).chain(spent.map(|it| first_bytes(it))))
+    }
+
+    fn first(&self, mut prefixes: impl Iterator<Item = u64>) -> Option<u64> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         prefixes.find(|prefix| known.contains(*prefix))
     }
 }
@@ -138,12 +142,16 @@ mod tests {
             let previous_output = OutPoint { txid, vout: 3 };
             let unlocking_script = Script::from_bytes([]);
             let output = TxOut { satoshis: 1, locking_script: Script::p2pkh(&hash) };
-            filter.concerns(&Transaction {
+            let transaction = Transaction {
                 version: 1,
                 inputs: vec![TxIn { previous_output, unlocking_script, sequence: 0 }],
                 outputs: vec![output],
                 lock_time: 0,
-            })
+            };
+            let bytes = transaction.to_bytes();
+            let concerns = filter.concerns(TransactionView::from_bytes(&bytes).unwrap());
+            assert_eq!(filter.first_concerned(&transaction).is_some(), concerns);
+            concerns
         };
         let other = Txid::from_bytes([1; 32]);
         assert!(concerns(hash, other) && concerns([8; 20], txid) && !concerns([8; 20], other));

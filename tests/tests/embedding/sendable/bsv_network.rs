@@ -24,6 +24,7 @@ pub(super) fn node(
     is_send(node.policy());
     is_send(node.block(any()));
     is_send(blocks.next());
+    is_send(node.block_again(any()));
     is_send(node.merkle_proof(any()));
     is_send(node.block_coinbase(any()));
     is_send(node.merkle_branch(any(), any()));

@@ -1,0 +1,166 @@
+//! Reading a block in parts. It takes little memory, however much of the block concerns the wallet.
+//!
+//! Proofs exist only once a block was read to its end. What concerns the wallet is kept until then,
+//! up to a limit. If there is more, only its positions are kept, and the block is read a second
+//! time.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bsv_network::{BlockStream, NodeRpc};
+use bsv_tx::{BlockHash, TransactionView, Txid};
+
+use crate::error::Error;
+use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof};
+use crate::wallet::node::away;
+
+/// How many bytes of memory are kept until the end of a block, at most.
+const MOST_KEPT: usize = 32 << 20;
+/// About how many bytes a short transaction takes besides its own.
+const EACH: usize = 100;
+/// A part ends after this many bytes or transactions.
+const PART_BYTES: usize = 1 << 20;
+const PART_LEN: usize = 1_000;
+
+/// A transaction of a block that concerns the wallet.
+pub(crate) struct Found<T> {
+    pub(crate) transaction: EncodedTransaction,
+    pub(crate) proof: Proof,
+    pub(crate) picked: T,
+}
+
+/// A block that is read in parts.
+pub(crate) struct BlockParts<'n, T> {
+    node: &'n NodeRpc,
+    block: Option<BlockStream<'n>>,
+    place: BlockPlace,
+    /// The position of the next transaction.
+    position: usize,
+    /// What concerns the wallet and is in no part yet.
+    kept: VecDeque<Kept<T>>,
+    /// Its bytes, in one piece, which the system gets back at once.
+    bytes: Vec<u8>,
+    /// Set if there was too much to keep: the position of the first transaction that `pick` was not
+    /// asked about.
+    left_from: Option<usize>,
+}
+
+struct Kept<T> {
+    position: usize,
+    txid: Txid,
+    /// Where its bytes are, unless there was too much to keep.
+    bytes: Range<usize>,
+    picked: T,
+}
+
+impl<'n, T> BlockParts<'n, T> {
+    /// Reads a block to its end for the first time. `pick` says whether a transaction concerns the
+    /// wallet, and how. It is asked once about each transaction, in the order of the block.
+    pub(crate) async fn read(
+        node: &'n NodeRpc,
+        mut block: BlockStream<'n>,
+        place: BlockPlace,
+        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
+    ) -> Result<Self, Error> {
+        let (mut kept, mut bytes) = (VecDeque::new(), Vec::new());
+        let (mut position, mut left_from) = (0, None);
+        while let Some(transaction) = block.next().await.map_err(away)? {
+            let begin = bytes.len();
+            let end = begin + transaction.bytes().len();
+            if end + EACH * kept.len() > MOST_KEPT && left_from.is_none() {
+                (left_from, bytes) = (Some(position), Vec::new());
+            }
+            if left_from.is_none()
+                && let Some((txid, picked)) = pick(transaction)?
+            {
+                if bytes.is_empty() {
+                    // It does not grow, which would need both sizes at once.
+                    bytes.reserve_exact(MOST_KEPT);
+                }
+                bytes.extend_from_slice(transaction.bytes());
+                kept.push_back(Kept { position, txid, bytes: begin..end, picked });
+            }
+            position += 1;
+        }
+        Ok(Self { node, block: Some(block), place, position: 0, kept, bytes, left_from })
+    }
+
+    /// The next part, with proofs. Empty at the end of the block.
+    pub(crate) async fn next(
+        &mut self,
+        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
+    ) -> Result<Vec<Found<T>>, Error> {
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        while bytes < PART_BYTES && part.len() < PART_LEN {
+            let found = match self.left_from {
+                None => self.next_kept()?,
+                Some(from) => self.read_again(from, pick).await?,
+            };
+            let Some(found) = found else { break };
+            bytes += found.transaction.bytes.len();
+            part.push(found);
+        }
+        Ok(part)
+    }
+
+    fn next_kept(&mut self) -> Result<Option<Found<T>>, Error> {
+        let Some(kept) = self.kept.pop_front() else { return Ok(None) };
+        let bytes = self.bytes[kept.bytes.clone()].to_vec();
+        self.prove(kept, bytes).map(Some)
+    }
+
+    /// Reads the block a second time, up to the next transaction that concerns the wallet.
+    async fn read_again(
+        &mut self,
+        from: usize,
+        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
+    ) -> Result<Option<Found<T>>, Error> {
+        if self.position == 0 {
+            self.begin_again().await?;
+        }
+        let hash = self.place.hash;
+        let block = self.block.as_mut().ok_or_else(|| lost(hash))?;
+        while let Some(transaction) = block.next().await.map_err(away)? {
+            let position = self.position;
+            self.position += 1;
+            let is_it = |it: &mut Kept<T>| it.position == position && it.txid == transaction.txid();
+            let kept = match position < from {
+                true => self.kept.pop_front_if(is_it),
+                false => pick(transaction)?.map(|(txid, picked)| Kept {
+                    position,
+                    txid,
+                    bytes: 0..0,
+                    picked,
+                }),
+            };
+            if let Some(kept) = kept {
+                let bytes = block.take();
+                return self.prove(kept, bytes).map(Some);
+            }
+        }
+        self.left_from = None;
+        // What is left was not in the block that the node gave.
+        self.kept.is_empty().then_some(None).ok_or_else(|| lost(hash))
+    }
+
+    async fn begin_again(&mut self) -> Result<(), Error> {
+        let hash = self.place.hash;
+        let read = self.block.take().ok_or_else(|| lost(hash))?;
+        self.block = self.node.block_again(read).await.map_err(away)?;
+        Ok(())
+    }
+
+    fn prove(&self, kept: Kept<T>, bytes: Vec<u8>) -> Result<Found<T>, Error> {
+        let Kept { position, txid, picked, .. } = kept;
+        let block = self.block.as_ref();
+        let branch = block.and_then(|block| block.branch(position, &txid));
+        let branch = branch.ok_or_else(|| lost(self.place.hash))?;
+        let transaction = EncodedTransaction { txid, bytes };
+        Ok(Found { transaction, proof: Proof { block: self.place, branch }, picked })
+    }
+}
+
+/// The node answers something else when it is asked for a block again.
+fn lost(hash: BlockHash) -> Error {
+    Error::NetworkAway(format!("the node did not give block {hash} a second time"))
+}
