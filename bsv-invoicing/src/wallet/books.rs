@@ -119,10 +119,14 @@ impl<S: WalletStore> Wallet<S> {
                 found.iter().for_each(|it| check.differ(missing(it, &format!("block {height}"))));
             }
         }
-        for found in search.read_mempool(node, self.now()).await? {
-            check.differ(missing(&found, "the mempool"));
+        let mut mempool = search.begin_mempool(node).await?;
+        loop {
+            let found = search.next_in_mempool(node, &mut mempool, self.now()).await?;
+            if found.is_empty() {
+                return Ok(());
+            }
+            found.iter().for_each(|it| check.differ(missing(it, "the mempool")));
         }
-        Ok(())
     }
 
     /// Asks the node about coins, and returns the differences.

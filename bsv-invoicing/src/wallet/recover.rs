@@ -107,11 +107,14 @@ impl<S: WalletStore> Wallet<S> {
                 tip = node.tip().await.map_err(away)?;
             }
         }
-        let found = search.read_mempool(node, self.now()).await?;
-        if !found.is_empty() {
+        let mut mempool = search.begin_mempool(node).await?;
+        loop {
+            let found = search.next_in_mempool(node, &mut mempool, self.now()).await?;
+            if found.is_empty() {
+                return Ok(height - 1);
+            }
             self.store.execute(Recover { found }).await?;
         }
-        Ok(height - 1)
     }
 
     /// Skips the first keys of a new wallet whose seed was used before. This is for a wallet

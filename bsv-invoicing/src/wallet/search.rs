@@ -1,5 +1,7 @@
 //! Searching blocks and the mempool for transactions that pay the wallet's keys or spend its coins.
 
+mod mempool;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -279,54 +281,6 @@ impl Search {
             picked.recovered(transaction, Some(proof), at)
         };
         Ok(part.into_iter().map(recovered).collect())
-    }
-
-    /// Searches the mempool. A transaction may be listed before one whose coins it spends, so the
-    /// search repeats until it finds no more.
-    pub(crate) async fn read_mempool(
-        &mut self,
-        node: &NodeRpc,
-        now: Timestamp,
-    ) -> Result<Vec<Recovered>, Error> {
-        let mut txids = node.mempool().await.map_err(away)?;
-        txids.retain(|txid| !self.known.contains(txid));
-        let (mut found, mut known) = (Vec::<EncodedTransaction>::new(), HashSet::<Txid>::new());
-        let mut made = HashSet::<OutPoint>::new();
-        loop {
-            let count = found.len();
-            for txid in
-                txids.iter().filter(|txid| !known.contains(*txid)).copied().collect::<Vec<_>>()
-            {
-                let Some(transaction) = node.transaction(&txid).await.map_err(away)? else {
-                    continue;
-                };
-                let transaction = EncodedTransaction::from(&transaction);
-                let view = view(&transaction);
-                let own = self.own_outputs(view)?;
-                let is_own = |it| self.coins.contains_key(&it) || made.contains(&it);
-                if !own.is_empty() || view.spent().any(is_own) {
-                    made.extend(own.iter().map(|(vout, _)| OutPoint { txid, vout: *vout }));
-                    known.insert(txid);
-                    found.push(transaction);
-                }
-            }
-            if found.len() == count {
-                break;
-            }
-        }
-        let mut recovered = Vec::new();
-        while !found.is_empty() {
-            let waiting: HashSet<_> = found.iter().map(|it| it.txid).collect();
-            let (later, ready): (Vec<_>, Vec<_>) = found.into_iter().partition(|transaction| {
-                view(transaction).spent().any(|spent| waiting.contains(&spent.txid))
-            });
-            for transaction in ready {
-                let taken = self.take(view(&transaction))?;
-                recovered.extend(taken.map(|(_, it)| it.recovered(transaction, None, now)));
-            }
-            found = later;
-        }
-        Ok(recovered)
     }
 
     /// Takes note of a transaction if it makes or spends coins of the wallet and the books lack it.

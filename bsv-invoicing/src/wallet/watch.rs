@@ -5,6 +5,7 @@ mod arrivals;
 mod backlog;
 mod blocks;
 mod filter;
+mod looked_at;
 mod mempool;
 mod rescan;
 mod show;
@@ -58,6 +59,7 @@ impl<S: WalletStore> Wallet<S> {
             let Some((number, _)) = hashes.last() else { return Ok(()) };
             let until = *number;
             self.watching.filter.add(hashes.iter().map(|(_, hash)| hash.as_slice()));
+            self.watching.look_at_all_again();
             last.fetch_max(until, Ordering::Relaxed);
             self.store.execute(ForgetNewlyWatched { until }).await?;
         }
@@ -71,6 +73,7 @@ impl<S: WalletStore> Wallet<S> {
             let Some(last) = hashes.last() else { return Ok(()) };
             after = Some(*last);
             self.watching.filter.add(hashes.iter().map(<[u8; 20]>::as_slice));
+            self.watching.look_at_all_again();
         }
     }
 
@@ -81,14 +84,20 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Lets a transaction from the mempool wait until it is recorded, if it concerns the wallet.
-    fn note_arrival(&self, arrivals: &mut Arrivals, transaction: Transaction) {
+    /// Gives it back if it does not.
+    fn note_arrival(
+        &self,
+        arrivals: &mut Arrivals,
+        transaction: Transaction,
+    ) -> Option<Transaction> {
         let filter = &self.watching.filter;
-        let Some(line) = filter.first_concerned(&transaction) else { return };
+        let Some(line) = filter.first_concerned(&transaction) else { return Some(transaction) };
         let txid = transaction.txid();
         // A later transaction may spend what this one pays to the wallet.
         filter.add(std::iter::once(txid.as_bytes().as_slice()));
         let (transaction, came_at) = (Arc::new(transaction), self.now());
         arrivals.add(line, Arrival { txid, transaction, came_at });
+        None
     }
 
     /// Records transactions from the mempool, as far as they are new to the wallet. Returns whether

@@ -29,6 +29,7 @@ impl<S: WalletStore> Wallet<S> {
             let hashes = hashes.map_err(|_| bsv_store::StoreError::Panicked);
             let hashes = hashes.map_err(WalletStoreError::from)??;
             self.watching.filter.add(hashes.iter().map(<[u8; 20]>::as_slice));
+            self.watching.look_at_all_again();
             self.store.execute(WatchBacklogged { from, hashes }).await?;
         }
         Ok(())

@@ -1,10 +1,12 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::AtomicU64;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{MutexGuard, PoisonError, RwLock};
 
 use bsv_tx::{Transaction, TransactionView, public_key_hash};
 use tokio::sync::{Mutex, OnceCell};
+
+use super::looked_at::LookedAt;
 
 /// The watched scripts, in memory.
 #[derive(Debug, Default)]
@@ -18,6 +20,19 @@ pub(crate) struct Watching {
     pub(crate) last_script: AtomicU64,
     /// Held by the task that works on the backlog.
     pub(crate) backlog: Mutex<()>,
+    looked_at: std::sync::Mutex<LookedAt>,
+}
+
+impl Watching {
+    /// The transactions of the mempool that do not concern the wallet.
+    pub(crate) fn looked_at(&self) -> MutexGuard<'_, LookedAt> {
+        self.looked_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Transactions in the mempool may pay scripts that are watched only now.
+    pub(crate) fn look_at_all_again(&self) {
+        self.looked_at().forget();
+    }
 }
 
 /// Sorts out nearly all transactions that do not concern the wallet, without reading the store. It

@@ -45,7 +45,9 @@ impl<S: WalletStore> Wallet<S> {
                     false => None,
                 };
                 match published {
-                    Some(Ok(Published::Transaction(it))) => self.note_arrival(&mut arrivals, *it),
+                    Some(Ok(Published::Transaction(it))) => {
+                        self.note_arrival(&mut arrivals, *it);
+                    }
                     Some(Ok(Published::Begun)) => self.read_mempool(node).await?,
                     Some(Ok(Published::Gap)) => {
                         tracing::warn!("notifications of the node were lost: reading its mempool");
@@ -64,18 +66,24 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Reads the mempool. A transaction may be listed before one whose outputs it spends, so the
-    /// reading repeats until nothing new is found.
+    /// reading repeats until nothing new is found. It leaves out what does not concern the wallet.
     pub(crate) async fn read_mempool(&self, node: &NodeRpc) -> Result<(), Error> {
         let txids = node.mempool().await.map_err(away)?;
+        let watching = &self.watching;
+        watching.looked_at().list(&txids);
         loop {
             self.load_filter().await?;
-            let asked = txids.iter().copied().map(|txid| ask(node, txid));
+            let mut open = txids.clone();
+            open.retain(|txid| !watching.looked_at().has_done(txid));
+            let asked = open.into_iter().map(|txid| ask(node, txid));
             let mut transactions = stream::iter(asked).buffered(FOLLOWING_TURNS);
             let mut arrivals = Arrivals::default();
             let mut has_found = false;
-            while let Some(transaction) = transactions.next().await {
-                if let Some(transaction) = transaction? {
-                    self.note_arrival(&mut arrivals, transaction);
+            while let Some(answer) = transactions.next().await {
+                let (txid, transaction) = answer?;
+                let is_strange = |it| self.note_arrival(&mut arrivals, it);
+                if let Some(strange) = transaction.and_then(is_strange) {
+                    watching.looked_at().finish(&txid, &strange);
                 }
                 if !arrivals.has_room() {
                     has_found |= self.notice_in_mempool(node, arrivals.take()).await?;
@@ -91,8 +99,8 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-async fn ask(node: &NodeRpc, txid: Txid) -> Result<Option<Transaction>, Error> {
-    node.transaction(&txid).await.map_err(away)
+async fn ask(node: &NodeRpc, txid: Txid) -> Result<(Txid, Option<Transaction>), Error> {
+    Ok((txid, node.transaction(&txid).await.map_err(away)?))
 }
 
 /// How the mempool was watched.
