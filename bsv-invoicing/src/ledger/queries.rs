@@ -21,6 +21,7 @@ use crate::ledger::rows::{
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
+use crate::model::coin::KeyPath;
 use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
@@ -170,7 +171,12 @@ queries! {
         let from = after.saturating_add(1);
         let followed = rows.first::<FollowedTransactions>(from.., Ascending, limit)?;
         try_all(followed, |(number, until)| {
-            Ok(Followed { number, record: transaction(rows, number)?, until })
+            let record = transaction(rows, number)?;
+            let waits_for = match record.state {
+                TransactionState::Waiting => first_paid(rows, number)?,
+                _ => None,
+            };
+            Ok(Followed { number, record, until, waits_for })
         })
     };
     /// How many payments by the wallet wait for their payee, or for the network to show them.
@@ -425,6 +431,12 @@ fn waiting_by<R: ReadRows>(
         }
     }
     Ok(sum)
+}
+
+/// The first of the wallet's keys that a transaction pays.
+fn first_paid<R: ReadRows>(rows: &R, number: u64) -> Result<Option<KeyPath>, R::Error> {
+    let receipts = rows.first::<Receipts>(ReceiptKey::all_of(number), Ascending, 1)?;
+    Ok(receipts.first().map(|(_, receipt)| receipt.key))
 }
 
 fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {

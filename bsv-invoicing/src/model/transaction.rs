@@ -2,6 +2,7 @@
 
 use bsv_tx::{BlockHash, DecodeError, MerkleBranch, Transaction, TransactionView, Txid, sha256d};
 
+use crate::model::coin::KeyPath;
 use crate::model::time::Timestamp;
 
 /// The block that a transaction is in.
@@ -195,4 +196,6 @@ pub struct Followed {
     pub record: TransactionRecord,
     /// Until when it is followed.
     pub until: FollowedUntil,
+    /// The first of the wallet's keys that it pays, if it is [waiting](TransactionState::Waiting).
+    pub waits_for: Option<KeyPath>,
 }

@@ -199,7 +199,7 @@ impl<S: WalletStore> Wallet<S> {
         followed: &Followed,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let Followed { number, record, until } = *followed;
+        let Followed { number, record, until, .. } = *followed;
         match record.state {
             TransactionState::Offered | TransactionState::Unseen => {
                 self.resolve(followed, following);

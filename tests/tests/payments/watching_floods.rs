@@ -2,13 +2,14 @@
 
 use bsv_tests::purse::{Coin, send};
 use bsv_tests::rival::Rival;
-use bsv_tests::{Gate, Hold, Node};
+use bsv_tests::{Gate, Hold, Node, Template, repetitions};
 use bsv_tx::Script;
 use serde_json::json;
 
 use super::counter::Counter;
-use super::merchant::wait_until;
-use super::watching::{output, publishing, script_of, settlement};
+use super::many_receipts::wait_long_until;
+use super::merchant::{Merchant, wait_until};
+use super::watching::{output, payment, publishing, script_of, settlement};
 
 const LINKS: usize = 60;
 /// A fee that is enough for one transaction.
@@ -113,4 +114,57 @@ fn what_was_read_of_ancestors_does_not_count_after_the_chain_has_changed() {
         shop.payments(&second).first().is_some_and(|it| it["state"] == "waiting")
     });
     assert_eq!(shop.state(&second), "pending");
+}
+
+#[test]
+fn a_reading_of_the_mempool_asks_once_about_what_does_not_concern_the_wallet() {
+    const STRANGERS: usize = 100;
+    let (counter, gate) = counter_with_gate(STRANGERS + 2);
+    let Counter { node, shop, purse } = counter;
+    let ids = [1_000, 2_000].map(|satoshis| shop.invoice(satoshis));
+    let scripts = ids.each_ref().map(|id| script_of(&shop, id));
+    let Merchant { site, server } = shop;
+    server.stop();
+    for _ in 0..STRANGERS {
+        send(&node, &payment(&purse, Vec::new()));
+    }
+    send(&node, &payment(&purse, vec![output(1_000, &scripts[0])]));
+
+    let before = gate.heard("getrawtransaction", "");
+    let shop = Merchant { server: site.server(), site };
+    wait_until("it is seen", || shop.state(&ids[0]) == "paid");
+    // The watch hears of this one after it has read the mempool.
+    send(&node, &payment(&purse, vec![output(2_000, &scripts[1])]));
+    wait_until("it is seen", || shop.state(&ids[1]) == "paid");
+    let calls = gate.heard("getrawtransaction", "") - before;
+    assert!(calls <= STRANGERS + 20, "{calls} calls");
+}
+
+#[test]
+fn few_of_many_waiting_payments_are_looked_at_until_a_block_comes() {
+    let count = repetitions("payments that wait", 2_000, 40);
+    let (counter, gate) = counter_with_gate(count);
+    let Counter { node, shop, purse } = &counter;
+    let id = shop.invoice(5_000);
+    let script = script_of(shop, &id);
+    let mut txids = Vec::new();
+    for _ in 0..count {
+        let transaction = purse.spend(&[purse.coin()], vec![output(1, &script)], 2);
+        send(node, &transaction);
+        txids.push(transaction.txid().to_string());
+    }
+    wait_long_until("all wait", || shop.payments(&id).len() == count);
+    let looks = |txid: &String| gate.heard("getmerkleproof2", txid);
+    // One look at each may still be on its way.
+    let first = looks(&txids[0]);
+    wait_long_until("the first is looked at again", || looks(&txids[0]) >= first + 2);
+    let first = looks(&txids[0]);
+    let last: Vec<_> = txids[20..].iter().map(looks).collect();
+    wait_long_until("the first is looked at again", || looks(&txids[0]) >= first + 2);
+    assert_eq!(txids[20..].iter().map(looks).collect::<Vec<_>>(), last);
+
+    Template::of(node, 1).mine_alone(node);
+    wait_long_until("all are looked at", || {
+        txids[20..].iter().map(looks).zip(&last).all(|(now, before)| now > *before)
+    });
 }

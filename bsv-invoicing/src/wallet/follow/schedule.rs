@@ -7,6 +7,7 @@ use bsv_network::ChainTip;
 use tokio::task::JoinSet;
 
 use crate::error::Error;
+use crate::model::coin::KeyPath;
 use crate::model::transaction::{Followed, TransactionState};
 
 /// The state between two rounds of following. It need not be stored: a new one makes the wallet
@@ -24,6 +25,8 @@ pub(crate) struct Following {
     open: BTreeSet<u64>,
     /// When each of them is looked at again.
     retries: HashMap<u64, Retry>,
+    /// The waiting payments to each key that are looked at without a new block.
+    waiting: HashMap<KeyPath, BTreeSet<u64>>,
     /// Since when the network has not shown a transaction that it showed before.
     contested: HashMap<u64, Instant>,
     /// The height of the tip at which the network first refused the transaction itself, or did not
@@ -41,6 +44,9 @@ struct Retry {
     pause: Duration,
 }
 
+/// How many waiting payments of an invoice, or of a user, are looked at between blocks. A block lets
+/// all of them be looked at.
+const MOST_WAITING: usize = 20;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The time between full readings of the followed transactions while there is no new block. A seen
@@ -69,6 +75,7 @@ impl Following {
             self.began = Some(Instant::now());
             self.last = 0;
             self.open.clear();
+            self.waiting.clear();
         }
     }
 
@@ -84,16 +91,30 @@ impl Following {
     }
 
     pub(super) fn note_open(&mut self, page: &[Followed]) {
-        let is_open = |followed: &&Followed| {
-            followed.record.state != TransactionState::Seen
-                || self.contested.contains_key(&followed.number)
-        };
-        self.open.extend(page.iter().filter(is_open).map(|followed| followed.number));
+        for followed in page {
+            let is_open = followed.record.state != TransactionState::Seen
+                || self.contested.contains_key(&followed.number);
+            if is_open && self.has_place(followed) {
+                self.open.insert(followed.number);
+            }
+        }
+    }
+
+    /// Whether a transaction is among those that are looked at between blocks.
+    fn has_place(&mut self, followed: &Followed) -> bool {
+        let Some(key) = followed.waits_for else { return true };
+        let waiting = self.waiting.entry(key).or_default();
+        if waiting.len() < MOST_WAITING {
+            waiting.insert(followed.number);
+        }
+        waiting.contains(&followed.number)
     }
 
     pub(super) fn is_due(&self, followed: &Followed) -> bool {
         let retry = self.retries.get(&followed.number);
+        let waiting = followed.waits_for.and_then(|key| self.waiting.get(&key));
         followed.record.state != TransactionState::Seen
+            && waiting.is_none_or(|waiting| waiting.contains(&followed.number))
             && retry.is_none_or(|retry| retry.at <= Instant::now())
     }
 
