@@ -68,6 +68,13 @@ fn redb_adds_coins_up_as_every_back_end_must() {
     store_conformance::run_random_steps::<RedbPlace>(100);
 }
 
+#[tokio::test]
+async fn redb_commits_nothing_where_nothing_changes() {
+    let place = RedbPlace::fresh();
+    let store = place.open();
+    store_conformance::run_unchanged(&store, || store.counts().commits.counts().count()).await;
+}
+
 type InvoiceRow<'a> =
     ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
 

@@ -19,8 +19,8 @@ pub trait Batches: Send + 'static {
     /// What the observer of commits is told about a batch once it is durable.
     type Told: Send;
 
-    /// [Runs](Batch::run) a batch, and commits what it wrote, durably. Answers what the observer is
-    /// told, or `None` if nothing was written. After an error no change remains, unless the error
+    /// [Runs](Batch::run) a batch, and commits what it changed, durably. Answers what the observer is
+    /// told, or `None` if nothing was changed. After an error no change remains, unless the error
     /// is [`StoreError::Commit`].
     fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Self::Told>, StoreError>;
 }

@@ -17,6 +17,7 @@ pub struct LazyTable<'t, K: Key + 'static, V: Value + 'static> {
     transaction: &'t WriteTransaction,
     definition: TableDefinition<'static, K, V>,
     table: OnceCell<Table<'t, K, V>>,
+    has_changed: bool,
 }
 
 impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
@@ -25,7 +26,12 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         transaction: &'t WriteTransaction,
         definition: TableDefinition<'static, K, V>,
     ) -> Self {
-        Self { transaction, definition, table: OnceCell::new() }
+        Self { transaction, definition, table: OnceCell::new(), has_changed: false }
+    }
+
+    /// Whether a row has become another one, was added or was removed.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     fn open(&self) -> Result<&Table<'t, K, V>, StoreError> {
@@ -62,21 +68,27 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         Ok(self.open()?.iter()?)
     }
 
-    /// Sets the value of a key, and answers the previous value.
+    /// Sets the value of a key.
     pub fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
-    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
-        Ok(self.open_mut()?.insert(key, value)?)
+    ) -> Result<(), StoreError> {
+        let value = value.borrow();
+        let table = self.open_mut()?;
+        let is_same = match table.insert(key, value)? {
+            Some(before) => V::as_bytes(&before.value()).as_ref() == V::as_bytes(value).as_ref(),
+            None => false,
+        };
+        self.has_changed |= !is_same;
+        Ok(())
     }
 
-    /// Removes a key, and answers its value.
-    pub fn remove<'k>(
-        &mut self,
-        key: impl Borrow<K::SelfType<'k>>,
-    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
-        Ok(self.open_mut()?.remove(key)?)
+    /// Removes a key. Answers whether it was there.
+    pub fn remove<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool, StoreError> {
+        let was_there = self.open_mut()?.remove(key)?.is_some();
+        self.has_changed |= was_there;
+        Ok(was_there)
     }
 }
 

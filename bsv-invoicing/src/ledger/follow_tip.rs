@@ -17,7 +17,9 @@ impl Command for FollowTip {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        books.rows.put::<FollowedTip>((), &self.tip)?;
+        if books.rows.get::<FollowedTip>(&())? != Some(self.tip) {
+            books.rows.put::<FollowedTip>((), &self.tip)?;
+        }
         let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
         for ((height, key), ()) in books.rows.range::<Immature>(..=(self.tip.height, last))? {
             books.mature(height, key)?;

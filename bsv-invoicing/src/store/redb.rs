@@ -168,10 +168,10 @@ impl Tables for WalletTables {
         Books::open(RowsToWrite::new(transaction)).map_err(store_error)
     }
 
-    fn close(books: Self::Open<'_>) -> Result<Told, StoreError> {
+    fn close(books: Self::Open<'_>) -> Result<Option<Told>, StoreError> {
         let told = Told { last_event: books.last_event(), kinds: books.told().to_vec() };
-        books.close().map_err(store_error)?;
-        Ok(told)
+        let rows = books.close().map_err(store_error)?;
+        Ok(rows.have_changed().then_some(told))
     }
 }
 

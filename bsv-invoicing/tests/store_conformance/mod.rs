@@ -22,6 +22,7 @@ mod sweep;
 mod telling;
 mod totals;
 mod unassigned;
+mod unchanged;
 mod webhooks;
 mod withdrawals;
 
@@ -41,6 +42,7 @@ pub(crate) use ids::{id, new_id};
 #[allow(unused_imports, reason = "only the tests of the file use it")]
 pub(crate) use making::reserve_with_change;
 pub(crate) use money::run_random_steps;
+pub(crate) use unchanged::run_unchanged;
 
 /// Checks that the rules refuse something, and why.
 macro_rules! assert_refused {

@@ -20,8 +20,9 @@ pub trait Tables: 'static {
     /// Opens the tables.
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError>;
 
-    /// Writes back the changes that commands made only in memory.
-    fn close(tables: Self::Open<'_>) -> Result<Self::Told, StoreError>;
+    /// Writes back the changes that commands made only in memory. `None` if the commands have changed nothing: then
+    /// nothing is committed.
+    fn close(tables: Self::Open<'_>) -> Result<Option<Self::Told>, StoreError>;
 }
 
 /// Batches of commands on tables of a [`Database`].
@@ -50,8 +51,8 @@ impl<T: Tables> Batches for DatabaseBatches<T> {
                 if run == BatchRun::Again {
                     return Ok(Err(run));
                 }
-                let told = T::close(tables)?;
-                Ok(if run == BatchRun::Done { Ok(told) } else { Err(run) })
+                let told = T::close(tables)?.filter(|_| run == BatchRun::Done);
+                Ok(told.ok_or(BatchRun::NothingWritten))
             })?;
             match written {
                 Ok(told) => return Ok(Some(told)),

@@ -36,9 +36,9 @@ impl Tables for Counted {
         Ok(OpenCounted { numbers, batches })
     }
 
-    fn close(mut tables: OpenCounted<'_>) -> Result<u64, StoreError> {
+    fn close(mut tables: OpenCounted<'_>) -> Result<Option<u64>, StoreError> {
         tables.numbers.insert(BATCHES, tables.batches + 1)?;
-        Ok(tables.batches + 1)
+        Ok(Some(tables.batches + 1))
     }
 }
 

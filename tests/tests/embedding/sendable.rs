@@ -56,8 +56,8 @@ impl ::bsv_store::Tables for NoTables {
         Ok(())
     }
 
-    fn close((): ()) -> Result<(), ::bsv_store::StoreError> {
-        Ok(())
+    fn close((): ()) -> Result<Option<()>, ::bsv_store::StoreError> {
+        Ok(None)
     }
 }
 

@@ -34,3 +34,10 @@ async fn postgres_serves_many_at_once_as_every_back_end_must() {
 fn postgres_adds_coins_up_as_every_back_end_must() {
     store_conformance::run_random_steps::<SchemaPlace>(random_sequences());
 }
+
+#[tokio::test]
+async fn postgres_commits_nothing_where_nothing_changes() {
+    let place = SchemaPlace::fresh();
+    let store = place.open();
+    store_conformance::run_unchanged(&store, || store.counts().commits.counts().count()).await;
+}

@@ -36,6 +36,8 @@ macro_rules! tables {
         /// The tables, as a batch of commands uses them.
         pub(super) struct RowsToWrite<'t> {
             transaction: &'t WriteTransaction,
+            /// Whether the audit log has new entries.
+            has_audit: bool,
             $($table: LazyTable<
                 't,
                 <$kind as StoredKind>::StoredKey,
@@ -53,7 +55,16 @@ macro_rules! tables {
 
         impl<'t> RowsToWrite<'t> {
             pub(super) fn new(transaction: &'t WriteTransaction) -> Self {
-                Self { transaction, $($table: LazyTable::new(transaction, $kind::TABLE),)* }
+                Self {
+                    transaction,
+                    has_audit: false,
+                    $($table: LazyTable::new(transaction, $kind::TABLE),)*
+                }
+            }
+
+            /// Whether any row has changed.
+            pub(super) fn have_changed(&self) -> bool {
+                self.has_audit $(|| self.$table.has_changed())*
             }
         }
 
@@ -155,10 +166,12 @@ impl Engine for RowsToRead {
 
 impl AuditLog for RowsToWrite<'_> {
     fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
+        self.has_audit = true;
         Ok(append_to_audit_log(self.transaction, [(event, subject)])?)
     }
 
     fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
+        self.has_audit = true;
         Ok(copy_to_audit_log(self.transaction, entry)?)
     }
 }
@@ -183,12 +196,12 @@ impl<K: Place> ReadTable<K> for RowsToWrite<'_> {
 impl<K: Place> Table<K> for RowsToWrite<'_> {
     fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
         let table = K::to_write_mut(self);
-        K::store_row(row, |row| table.insert(K::store_key(key), row).map(drop))?;
+        K::store_row(row, |row| table.insert(K::store_key(key), row))?;
         Ok(())
     }
 
     fn erase(&mut self, key: &K::Key) -> Result<bool, WalletStoreError> {
-        Ok(K::to_write_mut(self).remove(K::store_key(key))?.is_some())
+        Ok(K::to_write_mut(self).remove(K::store_key(key))?)
     }
 }
 
