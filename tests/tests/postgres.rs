@@ -9,6 +9,7 @@ mod both;
 mod cuts;
 mod dump;
 mod failing;
+mod large;
 mod members;
 mod moving;
 mod pair;

@@ -37,7 +37,7 @@ pub use self::options::{PostgresOptions, PostgresUrlError};
 
 use self::connection::{Connection, PATIENCE};
 use self::error::{Failure, Unfit};
-use self::known::{Known, Wants};
+use self::known::{Known, MOST_AT_ONCE, Wants};
 use self::reader::Reader;
 use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
@@ -263,7 +263,7 @@ impl WalletStore for PostgresWalletStore {
     }
 
     /// Runs the query until nothing is missing. Before each run, it reads all that the query has asked for, as of one
-    /// moment.
+    /// moment. A query that asks for very much is answered like one that lists much.
     async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
         let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
         loop {
@@ -272,6 +272,9 @@ impl WalletStore for PostgresWalletStore {
                 return answer;
             }
             wants.extend(missing);
+            if wants.len() > MOST_AT_ONCE {
+                return self.list(query).await;
+            }
             known = self.reader.look(wants.clone()).await?;
         }
     }
@@ -354,7 +357,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
         // The query may take long between two reads.
         let patient = "SET idle_in_transaction_session_timeout = 0; SET statement_timeout = 0";
         in_time(connection.execute_all(patient)).await?;
-        let (_, known) = begin_snapshot(&connection, &Wants::default()).await?;
+        let (_, known) = begin_snapshot(&connection, Wants::default()).await?;
         Ok::<_, Failure>((connection, known))
     });
     let (connection, figures) = begun.map_err(Failure::into_store_error)?;
@@ -362,7 +365,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
         if known.size() > MOST_KNOWN {
             *known = figures.clone();
         }
-        let read = runtime.block_on(read_more(&connection, wants, known));
+        let read = runtime.block_on(read_more(&connection, wants.clone(), known));
         read.map_err(Failure::into_store_error)
     };
     let reading = Reading { known: RefCell::new(figures.clone()), read: &read };

@@ -11,6 +11,10 @@ use crate::ledger::rows::Order;
 /// How many rows of a range are read ahead at most.
 const MOST_AHEAD: usize = 10_000;
 
+/// How many rows are read or written by one statement at most. A transaction with many outputs has so many that one
+/// statement would take longer than a database may take to answer.
+pub(super) const MOST_AT_ONCE: usize = 10_000;
+
 /// A key and the rest of its row.
 pub(super) type CellRow = (Cells, Cells);
 
@@ -29,6 +33,8 @@ pub(super) struct Known {
     rows: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
     /// Ranges by their table, their order and their end: one that begins earlier may hold another of the same end.
     ranges: HashMap<(TableId, bool), HashMap<Bound<Cells>, Vec<FirstRows>>>,
+    /// How many rows these are.
+    count: usize,
     /// About how much memory that takes, in bytes.
     size: usize,
 }
@@ -135,6 +141,12 @@ impl Known {
         self.rows.get(&table)?.get(key).cloned()
     }
 
+    /// Whether a key is known to have this row.
+    pub(super) fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool {
+        let known = self.rows.get(&table).and_then(|rows| rows.get(key));
+        known.is_some_and(|known| known.as_ref() == Some(row))
+    }
+
     /// The first rows of a range, if so many are known, or it has no more.
     pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<Vec<CellRow>> {
         let same_end = self.ranges.get(&(range.table, range.is_descending))?.get(range.end())?;
@@ -143,6 +155,7 @@ impl Known {
     }
 
     pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+        self.count += 1;
         self.size += size_of_row(&key, row.as_ref());
         self.rows.entry(table).or_default().insert(key, row);
     }
@@ -157,6 +170,7 @@ impl Known {
     pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
         let sizes = rows.iter().map(|(key, row)| size_of_row(key, Some(row)));
         self.size += sizes.sum::<usize>();
+        self.count += rows.len();
         let begin = range.begin().clone();
         let of_table = self.ranges.entry((range.table, range.is_descending)).or_default();
         let same_end = of_table.entry(range.end().clone()).or_default();
@@ -175,6 +189,7 @@ impl Known {
                 own.entry(end).or_default().extend(known);
             }
         }
+        self.count += other.count;
         self.size += other.size;
     }
 
@@ -184,6 +199,11 @@ impl Known {
             rows.into_iter().map(move |(key, row)| (table, key, row))
         };
         self.rows.into_iter().flat_map(of_table)
+    }
+
+    /// How many rows are known. One that was read twice may count twice.
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     /// About how much memory it takes, in bytes.
@@ -208,6 +228,27 @@ fn size_of_cells(cells: &Cells) -> usize {
 impl Wants {
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.ranges.is_empty()
+    }
+
+    /// How many rows are wanted by their keys, and how many ranges.
+    pub(super) fn len(&self) -> usize {
+        self.keys.values().map(BTreeSet::len).sum::<usize>() + self.ranges.len()
+    }
+
+    /// The same in parts, each of which a statement reads soon enough.
+    pub(super) fn into_parts(self) -> Vec<Self> {
+        let mut parts = vec![Self { keys: BTreeMap::new(), ranges: self.ranges }];
+        for (table, keys) in self.keys {
+            let keys: Vec<_> = keys.into_iter().collect();
+            for some in keys.chunks(MOST_AT_ONCE) {
+                if parts.last().is_none_or(|part| part.len() + some.len() > MOST_AT_ONCE) {
+                    parts.push(Self::default());
+                }
+                let part = parts.last_mut().expect("there is one");
+                part.keys.insert(table, some.iter().cloned().collect());
+            }
+        }
+        parts
     }
 
     /// Wants a row. Answers whether it was not wanted before.

@@ -189,8 +189,8 @@ async fn read_long(
     let mut has_begun = false;
     while let Some((wants, caller)) = asked.recv().await {
         let read = match (&*connection, has_begun) {
-            (Some(open), true) => read_on(open, &wants).await,
-            _ => begin_long(shared, &mut connection, &wants).await,
+            (Some(open), true) => read_on(open, wants).await,
+            _ => begin_long(shared, &mut connection, wants).await,
         };
         has_begun = true;
         let is_over = read.is_err();
@@ -211,10 +211,10 @@ async fn read_long(
 async fn begin_long(
     shared: &Shared,
     connection: &mut Option<Connection>,
-    wants: &Wants,
+    wants: Wants,
 ) -> Result<Known, Failure> {
     if let Some(open) = connection.as_ref().filter(|it| !it.is_closed())
-        && let Ok((_, known)) = begin_snapshot(open, wants).await
+        && let Ok((_, known)) = begin_snapshot(open, wants.clone()).await
     {
         return Ok(known);
     }
@@ -223,7 +223,7 @@ async fn begin_long(
     Ok(begin_snapshot(open, wants).await?.1)
 }
 
-async fn read_on(connection: &Connection, wants: &Wants) -> Result<Known, Failure> {
+async fn read_on(connection: &Connection, wants: Wants) -> Result<Known, Failure> {
     let mut known = Known::default();
     read_more(connection, wants, &mut known).await?;
     Ok(known)

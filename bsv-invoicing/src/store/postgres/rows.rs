@@ -28,6 +28,9 @@ pub(super) trait Source {
 
     /// Up to `limit` rows of a range.
     fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError>;
+
+    /// Whether a key is known to have this row, without a look.
+    fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool;
 }
 
 /// Rows to rehearse a batch on. A row that is not known is taken from the memory, or else is taken for absent, and is
@@ -40,8 +43,11 @@ pub(super) struct Guess<'k> {
     budget: Cell<usize>,
 }
 
-/// How much a guess reads.
+/// How much a guess reads, besides each known row once.
 const BUDGET: usize = 50_000;
+/// How often a guess reads each known row again, on average. A rule that reads a few rows for each of many others ends
+/// however many there are.
+const REPEATS: usize = 8;
 /// What it costs to ask again for a row that is taken for absent.
 const COST_OF_REPEATING: usize = 50;
 
@@ -89,12 +95,14 @@ impl Changes {
 
 impl<'k> Guess<'k> {
     pub(super) fn new(known: &'k Known, memory: Option<&'k Memory>) -> Self {
-        Self { known, memory, wants: RefCell::default(), budget: Cell::new(BUDGET) }
+        let guess = Self { known, memory, wants: RefCell::default(), budget: Cell::default() };
+        guess.begin_anew();
+        guess
     }
 
     /// Begins to guess what another command reads.
     pub(super) fn begin_anew(&self) {
-        self.budget.set(BUDGET);
+        self.budget.set(self.known.len().saturating_mul(1 + REPEATS).saturating_add(BUDGET));
     }
 
     /// What is not known.
@@ -144,6 +152,10 @@ impl Source for Guess<'_> {
         }
         Ok(self.memory.map_or_else(Vec::new, |memory| memory.range(range, limit)))
     }
+
+    fn has(&self, _: TableId, _: &Cells, _: &Cells) -> bool {
+        false
+    }
 }
 
 impl Reading<'_> {
@@ -175,6 +187,10 @@ impl Source for Reading<'_> {
             wants.want_range(range.clone(), limit);
         })?;
         Ok(self.known.borrow().range(range, limit).unwrap_or_default())
+    }
+
+    fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool {
+        self.known.borrow().has(table, key, row)
     }
 }
 
@@ -263,8 +279,14 @@ impl<K: SqlKind> ReadTable<K> for SqlRows<'_> {
 
 impl<K: SqlKind> Table<K> for SqlRows<'_> {
     fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
-        let row = K::row_cells(row);
-        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(K::key_cells(key)) {
+        let (key, row) = (K::key_cells(key), K::row_cells(row));
+        let is_changed = |rows: &BTreeMap<_, _>| rows.contains_key(&key);
+        if !self.changes.rows.get(&K::TABLE_ID).is_some_and(is_changed)
+            && self.stored.has(K::TABLE_ID, &key, &row)
+        {
+            return Ok(());
+        }
+        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(key) {
             Entry::Vacant(change) => drop(change.insert(Change::Set(row))),
             Entry::Occupied(mut change) => {
                 let is_added = matches!(change.get(), Change::Added(_));
@@ -307,5 +329,54 @@ impl AuditLog for SqlRows<'_> {
         self.changes.audit_tail = entry.tail();
         self.changes.audit.push(entry.clone());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::postgres::cells::Cell as SqlCell;
+
+    fn key(number: usize) -> Cells {
+        vec![SqlCell::Number(i64::try_from(number).unwrap())]
+    }
+
+    /// So many rows that are known.
+    fn known(count: usize) -> Known {
+        let mut known = Known::default();
+        (0..count).for_each(|number| known.add_row(TableId::Receipts, key(number), None));
+        known
+    }
+
+    /// How many rows a rule reads until its guess ends, up to a limit. The numbers are those of the rows, without an end.
+    fn reads(known: &Known, numbers: impl IntoIterator<Item = usize>, limit: usize) -> usize {
+        let guess = Guess::new(known, None);
+        let rows = numbers.into_iter().take(limit).map(key);
+        rows.take_while(|key| guess.row(TableId::Receipts, key).is_ok()).count()
+    }
+
+    #[test]
+    fn a_guess_reads_all_known_rows_and_finds_what_is_missing() {
+        const MANY: usize = 100_000;
+        let missing = MANY..MANY + BUDGET;
+        assert_eq!(reads(&known(MANY), (0..MANY).chain(missing), usize::MAX), MANY + BUDGET);
+    }
+
+    #[test]
+    fn a_rule_that_goes_in_circles_on_guessed_rows_ends() {
+        let limit = |count: usize| BUDGET + count * (1 + REPEATS);
+        for count in [1, 10_000] {
+            let circle = std::iter::once(count).chain((0..count).cycle());
+            assert_eq!(reads(&known(count), circle, usize::MAX), limit(count));
+        }
+        let in_vain = std::iter::repeat(0);
+        let ended = reads(&known(0), in_vain, usize::MAX);
+        assert_eq!(ended, 1 + (BUDGET - 1) / (1 + COST_OF_REPEATING));
+    }
+
+    #[test]
+    fn a_rule_goes_on_without_a_limit_where_nothing_is_missing() {
+        const MANY: usize = 3 * BUDGET;
+        assert_eq!(reads(&known(1), std::iter::repeat(0), MANY), MANY);
     }
 }

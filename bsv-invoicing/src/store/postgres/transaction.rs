@@ -14,7 +14,7 @@ use super::cells::Cells;
 use super::connection::{Connection, PATIENCE, Statement, in_order};
 use super::error::{Failure, has_undone, is_refused_commit};
 use super::fetch::{Fetch, fetch};
-use super::known::{Known, Wants};
+use super::known::{Known, MOST_AT_ONCE, Wants};
 use super::rows::{Change, Changes};
 use super::shared::Shared;
 use super::statements::{Parameter, StatementKey, arrays_of};
@@ -25,6 +25,9 @@ use super::writer::NotDone;
 /// A process writes only while it holds this lock. The row itself never changes.
 const LOCK: &str = "BEGIN; SELECT 1 FROM door FOR UPDATE";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// How many rows are written in one round trip with COMMIT at most. The outcome of a COMMIT that is not answered in time is
+/// unknown, and a batch has more rows only if a transaction with very many outputs changes.
+const MOST_WITH_COMMIT: usize = 5 * MOST_AT_ONCE;
 const ADD_AUDIT: StatementKey = StatementKey::Other(
     "INSERT INTO audit (number, at, event, subject, previous) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
@@ -49,9 +52,16 @@ pub(super) async fn begin(
 /// Begins a transaction that sees the database as of one moment, and reads the last step and the wanted rows.
 pub(super) async fn begin_snapshot(
     connection: &Connection,
-    wants: &Wants,
+    wants: Wants,
 ) -> Result<(Step, Known), Failure> {
-    in_time(read(connection, SNAPSHOT, wants, async || Wants::default(), None)).await
+    let mut parts = wants.into_parts().into_iter();
+    let first = parts.next().unwrap_or_default();
+    let begin = read(connection, SNAPSHOT, &first, async || Wants::default(), None);
+    let (step, mut known) = in_time(begin).await?;
+    for part in parts {
+        in_time(fetch(connection, &part, &mut known)).await?;
+    }
+    Ok((step, known))
 }
 
 /// Reads the last step and the wanted rows as of one moment, in one round trip.
@@ -62,10 +72,13 @@ pub(super) async fn look(connection: &Connection, wants: &Wants) -> Result<(Step
 /// Reads more rows in the open transaction of the connection.
 pub(super) async fn read_more(
     connection: &Connection,
-    wants: &Wants,
+    wants: Wants,
     known: &mut Known,
 ) -> Result<(), Failure> {
-    in_time(fetch(connection, wants, known)).await
+    for part in wants.into_parts() {
+        in_time(fetch(connection, &part, known)).await?;
+    }
+    Ok(())
 }
 
 /// Fails if something takes too long.
@@ -116,7 +129,8 @@ async fn read(
     Ok((step, known))
 }
 
-/// Adds a step, writes what has changed, and commits, in one round trip. `meanwhile` runs while the database works.
+/// Adds a step, writes what has changed, and commits, in one round trip unless very much has changed. `meanwhile` runs
+/// while the database works.
 pub(super) async fn commit(
     connection: &Connection,
     changes: &Changes,
@@ -135,7 +149,23 @@ pub(super) async fn commit(
         statements.push((ADD_AUDIT, audit_parameters(changes)));
     }
     let keys: Vec<_> = statements.iter().map(|(key, _)| *key).collect();
-    connection.prepare(&keys).await?;
+    in_time(connection.prepare(&keys)).await?;
+    let rows: usize = changes.rows.values().map(BTreeMap::len).sum();
+    let early = if rows > MOST_WITH_COMMIT { statements.len() - 1 } else { 0 };
+    let last = statements.split_off(early);
+    for (key, given) in statements {
+        in_time(async { Ok(connection.run(key, given).await?) }).await?;
+    }
+    let committed = timeout(PATIENCE, write_last(connection, last, meanwhile)).await;
+    committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error())))
+}
+
+/// Runs the last statements of a transaction, and commits it, in one round trip.
+async fn write_last(
+    connection: &Connection,
+    statements: Vec<(StatementKey, Vec<Parameter<'_>>)>,
+    meanwhile: impl FnOnce(),
+) -> Result<(), NotDone> {
     connection.take_warning();
     let has_failed = Cell::new(false);
     let run = async |key, given| {
@@ -236,13 +266,13 @@ fn add_changes<'c>(
             Change::Removed => erased.push(move |index: usize| &key[index]),
         }
     }
-    if !erased.is_empty() {
-        let given = arrays_of(table.table().key.iter().copied(), &erased);
+    for erased in erased.chunks(MOST_AT_ONCE) {
+        let given = arrays_of(table.table().key.iter().copied(), erased);
         statements.push((StatementKey::Erase(table), given));
     }
     for (key, rows) in [(StatementKey::Add(table), added), (StatementKey::Put(table), set)] {
-        if !rows.is_empty() {
-            statements.push((key, arrays_of(table.table().columns(), &rows)));
+        for rows in rows.chunks(MOST_AT_ONCE) {
+            statements.push((key, arrays_of(table.table().columns(), rows)));
         }
     }
 }

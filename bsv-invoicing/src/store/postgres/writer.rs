@@ -1,6 +1,6 @@
 //! Runs batches of commands. Each batch is one transaction under the lock of the door.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use bsv_store::{Batch, BatchRun, Batches, EngineError, StoreError};
 use tokio::runtime::Runtime;
-use tokio::time::timeout;
 
 use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
@@ -62,7 +61,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The tables of one row that every batch reads.
 const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
-/// How often a batch runs on known rows at most. Then each missing row is read when a rule asks for it.
+/// How often a batch runs on known rows alone, at most.
 const GUESSES: usize = 8;
 
 impl SqlBatches {
@@ -104,9 +103,9 @@ impl SqlBatches {
             memory.remember_written(&changes);
         };
         let committing = commit(connection, &changes, &next, self.tried, remember);
-        let committed = runtime.block_on(async { timeout(PATIENCE, committing).await });
+        let committed = runtime.block_on(committing);
         self.shared.counts.commits.note(begun.elapsed());
-        match committed.unwrap_or_else(|_| Err(NotDone::Undecided(Failure::slow().into_error()))) {
+        match committed {
             Ok(()) => {
                 self.shared.see(&next);
                 self.shared.note_joining(&changes);
@@ -152,7 +151,7 @@ impl SqlBatches {
             return Ok(());
         }
         let connection = self.connection.as_ref().expect("it is open");
-        self.runtime.block_on(read_more(connection, &wants, known))
+        self.runtime.block_on(read_more(connection, wants, known))
     }
 
     /// Finds out whether a commit has happened. Its answer was lost.
@@ -271,32 +270,42 @@ fn run(
     now: (ProcessId, &Step),
     mut known: Known,
 ) -> Result<(Ran, Known), Failure> {
-    for _ in 0..GUESSES {
-        let missed = RefCell::new(false);
-        let miss = |_: &Wants, _: &mut Known| {
-            missed.replace(true);
-            Err(StoreError::Engine(Arc::new(NotKnown)))
+    for round in 0.. {
+        let (left, failed) = (Cell::new(one_by_one(round)), RefCell::new(None));
+        let is_missing = Cell::new(false);
+        let read = |wants: &Wants, known: &mut Known| {
+            let Some(rest) = left.get().checked_sub(1) else {
+                is_missing.set(true);
+                return Err(StoreError::Engine(Arc::new(NotKnown)));
+            };
+            left.set(rest);
+            runtime.block_on(read_more(connection, wants.clone(), known)).map_err(|failure| {
+                *failed.borrow_mut() = Some(failure.clone());
+                failure.into_store_error()
+            })
         };
-        let reading = Reading { known: RefCell::new(known), read: &miss };
+        let reading = Reading { known: RefCell::new(known), read: &read };
         let ran = run_on(batch, now, &reading);
         known = reading.known.into_inner();
-        if !missed.into_inner() {
+        if let Some(failure) = failed.take() {
+            return Err(failure);
+        }
+        if !is_missing.get() {
             return Ok((ran.map_err(Failure::Lasting)?, known));
         }
         let wants = rehearse(batch, 0, now.0, Guess::new(&known, None));
-        runtime.block_on(read_more(connection, &wants, &mut known))?;
+        runtime.block_on(read_more(connection, wants, &mut known))?;
     }
-    let failed = RefCell::new(None);
-    let read = |wants: &Wants, known: &mut Known| {
-        runtime.block_on(read_more(connection, wants, known)).map_err(|failure| {
-            *failed.borrow_mut() = Some(failure.clone());
-            failure.into_store_error()
-        })
-    };
-    let reading = Reading { known: RefCell::new(known), read: &read };
-    let ran = run_on(batch, now, &reading);
-    let ran = ran.map_err(|error| failed.take().unwrap_or(Failure::Lasting(error)))?;
-    Ok((ran, reading.known.into_inner()))
+    unreachable!("a batch that may ask for more and more rows ends")
+}
+
+/// How many missing rows are read one by one in a run, which else ends at the first one. There are none at first: what
+/// the batch asks for in a rehearsal is read together. But some rules do not end in a rehearsal, and some ask for a row
+/// only when they have read the one before.
+fn one_by_one(round: usize) -> usize {
+    round
+        .checked_sub(GUESSES)
+        .map_or(0, |more| 1_usize.checked_shl(more as u32).unwrap_or(usize::MAX))
 }
 
 /// Why a run ends that reads only what is known.

@@ -1,0 +1,106 @@
+//! Transactions with very many outputs, and very many transactions.
+
+use std::sync::Arc;
+
+use bsv_invoicing::ledger::queries::{GetBalance, GetBlocks, GetRecord};
+use bsv_invoicing::ledger::{
+    ForgetBlock, GetKnown, Notice, Noticed, Recover, Recovered, ShownPlace, Watch,
+};
+use bsv_invoicing::{
+    BlockPlace, Chain, KeyPath, PostgresWalletStore, Proof, Timestamp, TransactionState,
+    WalletStore,
+};
+use bsv_tests::repetitions;
+use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
+
+use crate::postgres::{SERVER, open, user};
+
+/// The hash of a key of the wallet.
+const HASH: [u8; 20] = [7; 20];
+const KEY: KeyPath = KeyPath { account: 0, chain: Chain::User, index: 1 };
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(1)
+}
+
+/// A transaction of a stranger that pays the key so often.
+fn paying(outputs: usize, salt: u32) -> Transaction {
+    let output = TxOut { satoshis: 1, locking_script: Script::p2pkh(&HASH) };
+    Transaction {
+        version: 1,
+        inputs: vec![TxIn {
+            previous_output: OutPoint { txid: Txid::from_bytes([9; 32]), vout: salt },
+            unlocking_script: Script::default(),
+            sequence: u32::MAX,
+        }],
+        outputs: vec![output; outputs],
+        lock_time: 0,
+    }
+}
+
+fn proof(height: u32) -> Proof {
+    let hash = BlockHash::from_bytes([height as u8; 32]);
+    let branch = MerkleBranch { position: 0, siblings: vec![Sibling::Hash([1; 32])] };
+    Proof { block: BlockPlace { hash, height }, branch }
+}
+
+async fn notice(store: &PostgresWalletStore, transaction: &Transaction, place: ShownPlace) {
+    let noticed = Noticed { transaction: transaction.clone(), place, came_at: now() };
+    store.execute(Notice { shown: vec![noticed], now: now() }).await.unwrap();
+}
+
+async fn state(store: &PostgresWalletStore) -> TransactionState {
+    store.get(GetRecord(1)).await.unwrap().unwrap().state
+}
+
+/// A transaction that pays the wallet with so many outputs that each step about it reads more rows than a guess of nothing
+/// may read. A store that has just been opened remembers none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_with_very_many_outputs_is_followed() {
+    let outputs = repetitions("outputs of a transaction", 100_000, 40_000);
+    let url = SERVER.fresh_url();
+    let store = open(&url);
+    store.execute(user("Ada")).await.unwrap();
+    store.execute(Watch { keys: vec![(HASH, KEY)] }).await.unwrap();
+    let transaction = paying(outputs, 1);
+    notice(&store, &transaction, ShownPlace::Mempool { is_fee_sufficient: true }).await;
+    drop(store);
+    let store = open(&url);
+    assert_eq!(store.get(GetBalance).await.unwrap(), outputs as u64);
+    let known = store.get(GetKnown(Arc::new(transaction.clone()))).await.unwrap();
+    assert!(known.lacking.is_empty());
+    let block = proof(7);
+    notice(&store, &transaction, ShownPlace::Block(block.clone())).await;
+    assert_eq!(state(&store).await, TransactionState::Mined(block.block));
+    drop(store);
+    let store = open(&url);
+    store.execute(ForgetBlock { block: block.block, now: now() }).await.unwrap();
+    assert_eq!(state(&store).await, TransactionState::Contested { told: false });
+    notice(&store, &transaction, ShownPlace::Block(proof(8))).await;
+    assert_eq!(state(&store).await, TransactionState::Mined(proof(8).block));
+    assert_eq!(store.get(GetBalance).await.unwrap(), outputs as u64);
+}
+
+/// The blocks of more transactions of the wallet than a guess of nothing may read have left the chain.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_with_very_many_transactions_leave_the_chain() {
+    let count = repetitions("transactions after a fork", 100_000, 51_000) as u64;
+    let store = open(&SERVER.fresh_url());
+    let block = proof(7);
+    for first in (1..=count).step_by(1_000) {
+        let recovered = |number: u64| Recovered {
+            number,
+            transaction: paying(1, u32::try_from(number).unwrap()),
+            proof: Some(block.clone()),
+            receipts: vec![(0, KEY)],
+            spends: Vec::new(),
+            at: now(),
+        };
+        let found = (first..first + 1_000).map(recovered).collect();
+        store.execute(Recover { found }).await.unwrap();
+    }
+    assert_eq!(store.list(GetBlocks(1)).await.unwrap(), [block.block]);
+    store.execute(ForgetBlock { block: block.block, now: now() }).await.unwrap();
+    assert_eq!(store.list(GetBlocks(1)).await.unwrap(), []);
+    assert_eq!(store.get(GetBalance).await.unwrap(), count);
+}
