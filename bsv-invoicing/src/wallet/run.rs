@@ -1,7 +1,7 @@
 //! The loops that keep a wallet alive in a long-running process.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bsv_network::FeedAddress;
 use tokio::sync::watch;
@@ -23,6 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// How often the process that follows the chain looks at what others have changed, at most.
 const NOTICING_PERIOD: Duration = Duration::from_millis(100);
+/// How often the log tells of work that fails again and again.
+const WARNING_PERIOD: Duration = Duration::from_secs(10 * 60);
 /// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
 
@@ -79,11 +81,12 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Waits until no other process follows the chain.
     async fn claim_following(&self) -> Held {
+        let mut failing = Failing::default();
         loop {
             match self.claim(Task::Following).await {
                 Ok(Some(held)) => return held,
-                Ok(None) => {}
-                Err(error) => tracing::debug!("it is not known who follows the chain: {error}"),
+                Ok(None) => drop(failing.end()),
+                Err(error) => failing.warn("it is not known who follows the chain", &error),
             }
             sleep(PERIOD).await;
         }
@@ -92,10 +95,11 @@ impl<S: WalletStore> Wallet<S> {
     /// Takes note of the scripts that other processes have shown until now. The process that followed the
     /// chain before does not list them any more.
     async fn load_scripts_of_others(&self) {
+        let mut failing = Failing::default();
         while self.store.changes_by_others().is_some()
             && let Err(error) = self.load_scripts().await
         {
-            tracing::warn!("the scripts to watch cannot be read: {error}");
+            failing.warn("the scripts to watch cannot be read", &error);
             sleep(PERIOD).await;
         }
     }
@@ -103,12 +107,13 @@ impl<S: WalletStore> Wallet<S> {
     /// Takes note of what other processes change: the webhooks, and the scripts to watch.
     async fn keep_noticing_others(&self) {
         let Some(mut steps) = self.store.changes_by_others() else { return };
-        let mut webhook_changes = None;
+        let (mut webhook_changes, mut failing) = (None, Failing::default());
         loop {
             while let Err(error) = self.notice_others(&mut webhook_changes).await {
-                tracing::debug!("what other servers change is not known: {error}");
+                failing.warn("what other servers change is not known", &error);
                 sleep(PERIOD).await;
             }
+            failing.end();
             sleep(NOTICING_PERIOD).await;
             if steps.changed().await.is_err() {
                 return;
@@ -119,11 +124,12 @@ impl<S: WalletStore> Wallet<S> {
     /// Finds payments that are in the mempool since a moment when their scripts were known only to a
     /// process that is gone.
     async fn read_mempool_of_others(&self) {
+        let mut failing = Failing::default();
         while self.store.changes_by_others().is_some()
             && let Ok(node) = self.node()
             && let Err(error) = self.read_mempool(&node.following).await
         {
-            tracing::debug!("the node's mempool cannot be read: {error}");
+            failing.warn("the node's mempool cannot be read", &error);
             sleep(PERIOD).await;
         }
     }
@@ -151,21 +157,16 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Runs the sweep again and again. While the disk fails, it keeps trying.
     async fn keep_swept(&self) {
-        let mut has_failed = false;
+        let mut failing = Failing::default();
         loop {
             match self.sweep().await {
                 Ok(has_more) => {
-                    has_failed = false;
+                    failing.end();
                     if has_more {
                         continue;
                     }
                 }
-                Err(error) => {
-                    if !has_failed {
-                        tracing::warn!("the expiry of invoices cannot be recorded: {error}");
-                    }
-                    has_failed = true;
-                }
+                Err(error) => failing.warn("the expiry of invoices cannot be recorded", &error),
             }
             sleep(PERIOD).await;
         }
@@ -182,19 +183,17 @@ impl<S: WalletStore> Wallet<S> {
         if !self.has_node() {
             return;
         }
-        let mut pause = PERIOD;
+        let (mut pause, mut failing) = (PERIOD, Failing::default());
         loop {
             match self.follow(following).await {
                 Ok(()) => {
-                    if pause > PERIOD {
+                    if failing.end() {
                         tracing::info!("the wallet's transactions are followed again");
                     }
                     pause = PERIOD;
                 }
                 Err(error) => {
-                    if pause == PERIOD {
-                        tracing::warn!("the wallet's transactions cannot be followed: {error}");
-                    }
+                    failing.warn("the wallet's transactions cannot be followed", &error);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
@@ -208,11 +207,15 @@ impl<S: WalletStore> Wallet<S> {
             return;
         }
         let mut has_warned = false;
-        let mut pause = PERIOD;
+        let (mut pause, mut failing) = (PERIOD, Failing::default());
         loop {
             match self.watch_mempool().await {
-                Ok(Watched::UntilEnd) => pause = PERIOD,
+                Ok(Watched::UntilEnd) => {
+                    failing.end();
+                    pause = PERIOD;
+                }
                 Ok(Watched::Once(address)) => {
+                    failing.end();
                     if !has_warned {
                         warn_of_no_feed(&address);
                     }
@@ -220,14 +223,41 @@ impl<S: WalletStore> Wallet<S> {
                     pause = FEED_PERIOD;
                 }
                 Err(error) => {
-                    if pause == PERIOD {
-                        tracing::warn!("the node's mempool cannot be watched: {error}");
-                    }
+                    failing.warn("the node's mempool cannot be watched", &error);
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
             sleep(pause).await;
         }
+    }
+}
+
+/// Warns while the same work fails again and again: at once, and then from time to time.
+#[derive(Default)]
+struct Failing {
+    warned_at: Option<Instant>,
+}
+
+impl Failing {
+    /// Takes note of a failure. Returns whether to warn of it.
+    fn note(&mut self, now: Instant) -> bool {
+        let is_due = self.warned_at.is_none_or(|at| now.duration_since(at) >= WARNING_PERIOD);
+        if is_due {
+            self.warned_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Warns of a failure, unless it has just done that.
+    fn warn(&mut self, what: &str, error: &Error) {
+        if self.note(Instant::now()) {
+            tracing::warn!("{what}: {error}");
+        }
+    }
+
+    /// Takes note that the work has succeeded. Returns whether it failed before.
+    fn end(&mut self) -> bool {
+        self.warned_at.take().is_some()
     }
 }
 
@@ -253,4 +283,21 @@ fn warn_of_no_feed(address: &FeedAddress) {
         "{why}. Until then, the wallet sees payments without a payment message only when they are \
          mined"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_tells_of_repeated_failures_from_time_to_time() {
+        let (mut failing, begun) = (Failing::default(), Instant::now());
+        let told =
+            |failing: &mut Failing, seconds| failing.note(begun + Duration::from_secs(seconds));
+        let seconds = (0..3600).filter(|second| told(&mut failing, *second));
+        assert_eq!(seconds.collect::<Vec<_>>(), [0, 600, 1200, 1800, 2400, 3000]);
+        assert!(failing.end());
+        assert!(!failing.end());
+        assert!(told(&mut failing, 3601), "a failure after a success is a new one");
+    }
 }
