@@ -18,7 +18,7 @@ pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -
     shown(store, 1).await;
     let waiting = ShownPlace::Mempool { is_fee_sufficient: false };
     let noticed = |salt: usize, place: &ShownPlace| Noticed {
-        transaction: paying_invoices(&[(1, 5)], salt),
+        transaction: (&paying_invoices(&[(1, 5)], salt)).into(),
         place: place.clone(),
         came_at: at(1),
     };

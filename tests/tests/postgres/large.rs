@@ -7,8 +7,8 @@ use bsv_invoicing::ledger::{
     ForgetBlock, GetKnown, Notice, Noticed, Recover, Recovered, ShownPlace, Watch,
 };
 use bsv_invoicing::{
-    BlockPlace, Chain, KeyPath, PostgresWalletStore, Proof, Timestamp, TransactionState,
-    WalletStore,
+    BlockPlace, Chain, EncodedTransaction, KeyPath, PostgresWalletStore, Proof, Timestamp,
+    TransactionState, WalletStore,
 };
 use bsv_tests::repetitions;
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
@@ -24,9 +24,9 @@ fn now() -> Timestamp {
 }
 
 /// A transaction of a stranger that pays the key so often.
-fn paying(outputs: usize, salt: u32) -> Transaction {
+fn paying(outputs: usize, salt: u32) -> EncodedTransaction {
     let output = TxOut { satoshis: 1, locking_script: Script::p2pkh(&HASH) };
-    Transaction {
+    let transaction = Transaction {
         version: 1,
         inputs: vec![TxIn {
             previous_output: OutPoint { txid: Txid::from_bytes([9; 32]), vout: salt },
@@ -35,7 +35,8 @@ fn paying(outputs: usize, salt: u32) -> Transaction {
         }],
         outputs: vec![output; outputs],
         lock_time: 0,
-    }
+    };
+    (&transaction).into()
 }
 
 fn proof(height: u32) -> Proof {
@@ -44,7 +45,7 @@ fn proof(height: u32) -> Proof {
     Proof { block: BlockPlace { hash, height }, branch }
 }
 
-async fn notice(store: &PostgresWalletStore, transaction: &Transaction, place: ShownPlace) {
+async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, place: ShownPlace) {
     let noticed = Noticed { transaction: transaction.clone(), place, came_at: now() };
     store.execute(Notice { shown: vec![noticed], now: now() }).await.unwrap();
 }
