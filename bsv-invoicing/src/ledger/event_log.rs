@@ -1,6 +1,8 @@
 //! The log of events: which events a change writes.
 
-use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};
+use std::collections::BTreeMap;
+
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
 use crate::ledger::keys::user_of;
 use crate::ledger::rows::{EventLog, Events, Invoices, ReadRows, Rows, Unassigned};
 use crate::ledger::{Books, Command, Query};
@@ -131,8 +133,9 @@ impl<R: Rows> Books<R> {
         Ok(())
     }
 
-    /// Writes events of receipts that belong to no invoice. If the transaction has no receipt with
-    /// an event, writes events of the transaction itself.
+    /// Writes events of receipts that belong to no invoice: one for each user whose keys they pay,
+    /// and one for the other keys of the wallet. If the transaction has no receipt with an event,
+    /// writes events of the transaction itself.
     pub(crate) fn tell_unassigned(
         &mut self,
         (number, after): (u64, &TransactionRecord),
@@ -140,7 +143,7 @@ impl<R: Rows> Books<R> {
         kinds: &[Option<EventKind>],
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let mut told = Vec::new();
+        let mut told = BTreeMap::<_, ReceiptDetails>::new();
         let mut pays_invoice = false;
         for (key, receipt) in made.iter().filter(|_| kinds.iter().any(Option::is_some)) {
             match self.invoice_of(receipt.key)? {
@@ -149,7 +152,8 @@ impl<R: Rows> Books<R> {
                 }
                 _ if self.rows.get::<Unassigned>(key)?.is_some() => {
                     let user = user_of(&self.rows, &self.figures, receipt.key)?;
-                    told.push((key.vout, receipt.satoshis, user));
+                    let nothing = ReceiptDetails { user, ..ReceiptDetails::default() };
+                    told.entry(user).or_insert(nothing).add(key.vout, receipt.satoshis);
                 }
                 _ => {}
             }
@@ -158,8 +162,7 @@ impl<R: Rows> Books<R> {
         for kind in kinds.iter().copied().flatten() {
             let block = after.state.block().filter(|_| kind.is_mined());
             let row = EventRow { at, kind, subject: number, details: EventDetails::None, block };
-            for &(vout, satoshis, user) in &told {
-                let details = EventDetails::Receipt { vout, satoshis, user };
+            for details in told.values().copied().map(EventDetails::Receipt) {
                 self.append_row(&EventRow { kind: kind.of_receipt(), details, ..row })?;
             }
             if !is_told {

@@ -32,15 +32,8 @@ pub enum EventDetails {
     Sum(u64),
     /// For an event of an invoice: what a transaction pays to it.
     Payment(PaymentDetails),
-    /// For an event of a transaction: an output that belongs to no invoice.
-    Receipt {
-        /// The index of the output.
-        vout: u32,
-        /// The amount.
-        satoshis: u64,
-        /// The user whose key it pays.
-        user: Option<u64>,
-    },
+    /// For an event of a transaction: what it pays to keys of one owner that belong to no invoice.
+    Receipt(ReceiptDetails),
     /// For an event of a webhook: why it was disabled.
     Webhook {
         /// Whether the endpoint answered that it no longer exists.
@@ -61,6 +54,29 @@ pub struct PaymentDetails {
     pub late: bool,
     /// The sums of the invoice after the payment. Versions before schema 10 did not store them.
     pub sums: Option<Sums>,
+}
+
+/// What a transaction pays to keys of one owner that belong to no invoice. A stranger chooses the
+/// number of outputs, so one event tells of all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiptDetails {
+    /// The index of the output, if there is only one.
+    pub vout: Option<u32>,
+    /// The number of outputs.
+    pub outputs: u64,
+    /// Their sum.
+    pub satoshis: u64,
+    /// The user whose keys they pay. The other keys of the wallet have none.
+    pub user: Option<u64>,
+}
+
+impl ReceiptDetails {
+    /// Counts one more output.
+    pub(crate) fn add(&mut self, vout: u32, satoshis: u64) {
+        self.vout = (self.outputs == 0).then_some(vout);
+        self.outputs += 1;
+        self.satoshis = self.satoshis.saturating_add(satoshis);
+    }
 }
 
 /// The sums of an invoice, in satoshis.

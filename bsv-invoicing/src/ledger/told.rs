@@ -2,7 +2,7 @@
 //! never change.
 
 use crate::ledger::effects::transaction;
-use crate::ledger::events::{EventDetails, EventRow, PaymentDetails};
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
 use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Withdrawals};
 use crate::ledger::withdraw::payments_of;
 use crate::model::event::{
@@ -81,11 +81,12 @@ fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
         | Kind::ReceiptRestored
         | Kind::ReceiptDisplaced
         | Kind::ReceiptInvalid => {
-            let EventDetails::Receipt { vout, satoshis, user } = details else {
+            let EventDetails::Receipt(details) = details else {
                 return Err(Damaged("an event of a receipt that names none".to_owned()).into());
             };
+            let ReceiptDetails { vout, outputs, satoshis, user: user_id } = details;
             let txid = transaction(rows, subject)?.txid;
-            EventData::Receipt { txid, vout, satoshis, user_id: user, block }
+            EventData::Receipt { txid, vout, outputs, satoshis, user_id, block }
         }
         Kind::TransactionFound
         | Kind::TransactionWaiting

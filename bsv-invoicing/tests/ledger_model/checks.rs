@@ -12,7 +12,7 @@ use bsv_invoicing::{
 
 use crate::network::Network;
 use crate::rows::MemoryRows;
-use crate::told::{Entry, Told, counts, is_lost, spends};
+use crate::told::{Entry, Owner, Told, counts, is_lost, spends};
 
 /// Compares all rows about money with what follows from what the wallet was told.
 pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
@@ -141,6 +141,8 @@ pub(crate) struct Replay {
     outgoing: BTreeMap<u64, Heard>,
     /// The states of transactions, by number.
     incoming: BTreeMap<u64, Heard>,
+    /// What transactions pay to each owner according to their last events, and their states.
+    paid: BTreeMap<(u64, Owner), (Heard, u64)>,
     /// The sum that an invoice has received according to its last event.
     sums: BTreeMap<u64, Sums>,
     /// The payments whose cancellation the network shows.
@@ -192,12 +194,12 @@ impl Replay {
             assert_eq!(*number, self.read + 1, "events without a gap");
             assert!(self.last_at.is_none_or(|last| last <= event.at), "events in order");
             (self.read, self.last_at) = (*number, Some(event.at));
-            self.hear(event);
+            self.hear(rows, event);
         }
         count
     }
 
-    fn hear(&mut self, event: &EventRow) {
+    fn hear(&mut self, rows: &MemoryRows, event: &EventRow) {
         use EventKind as Kind;
         use TransactionState as State;
         let (subject, kind) = (event.subject, event.kind);
@@ -266,9 +268,26 @@ impl Replay {
             let details = payment(event);
             self.sums.insert(subject, details.sums.unwrap());
             self.incoming.insert(details.transaction, heard);
+            let owner = (Some(subject), None);
+            self.paid.insert((details.transaction, owner), (heard, details.satoshis));
         } else {
             self.incoming.insert(subject, heard);
+            let (user, satoshis) = match event.details {
+                EventDetails::Receipt(details) => (details.user, details.satoshis),
+                _ => (None, rows.transactions[&subject].satoshis),
+            };
+            self.paid.insert((subject, (None, user)), (heard, satoshis));
         }
+    }
+
+    /// Checks that the events of a transaction tell once what it pays to each owner. Their sums are
+    /// then what has come in.
+    fn check_paid(&self, number: u64, it: &Entry) {
+        let all = (number, (None, None))..(number + 1, (None, None));
+        let told = self.paid.range(all).map(|((_, owner), it)| (*owner, *it));
+        let state = Heard::of(it.state);
+        let expected = it.paid().into_iter().map(|(owner, satoshis)| (owner, (state, satoshis)));
+        same(told, expected, "what events tell of what a transaction pays");
     }
 
     /// Checks that the events together show the states of all things.
@@ -289,6 +308,9 @@ impl Replay {
                 assert!(heard.is_none_or(was_lost), "{number}: {state:?}, heard of {heard:?}");
             } else {
                 assert_eq!(heard, Some(&state), "transaction {number}: heard of, and expected");
+                if is_strangers {
+                    self.check_paid(*number, it);
+                }
             }
         }
         let cancellations = told.entries.values().filter(|it| spends(it.state));

@@ -70,9 +70,20 @@ impl Network {
         pays: Vec<Pays>,
         is_of_stranger: bool,
     ) -> Option<usize> {
-        self.salt += 1;
         let script = Script::from_bytes(vec![0x51; 25]);
         let output = |satoshis: &u64| TxOut { satoshis: *satoshis, locking_script: script.clone() };
+        self.add_outputs(inputs, amounts.iter().map(output).collect(), pays, is_of_stranger)
+    }
+
+    /// The same as [`add`](Self::add), with these outputs.
+    pub(crate) fn add_outputs(
+        &mut self,
+        inputs: &[OutPoint],
+        outputs: Vec<TxOut>,
+        pays: Vec<Pays>,
+        is_of_stranger: bool,
+    ) -> Option<usize> {
+        self.salt += 1;
         let input = |previous_output: &OutPoint| TxIn {
             previous_output: *previous_output,
             unlocking_script: Script::from_bytes([]),
@@ -81,7 +92,7 @@ impl Network {
         let transaction = Transaction {
             version: i32::try_from(self.salt).unwrap(),
             inputs: inputs.iter().map(input).collect(),
-            outputs: amounts.iter().map(output).collect(),
+            outputs,
             lock_time: 0,
         };
         let txid = transaction.txid();

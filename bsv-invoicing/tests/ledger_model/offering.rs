@@ -154,7 +154,7 @@ impl World {
             .filter(|it| it.is_joint || it.invoice == invoice)
             .map(|it| {
                 let Pays { vout, satoshis, key, invoice, .. } = *it;
-                (vout, Output { satoshis, key, invoice: Some(invoice) })
+                (vout, Output { satoshis, key, invoice: Some(invoice), user: None })
             })
             .collect();
         let receipts = outputs.iter().map(|(vout, it)| {

@@ -193,7 +193,7 @@ impl World {
                     assert_eq!(payment.state, OutgoingState::Open);
                     let spends = world.told.reservations.remove(&number).unwrap();
                     let outputs = change.map(|Change { satoshis, key }| {
-                        (1, Output { satoshis, key, invoice: None })
+                        (1, Output { satoshis, key, invoice: None, user: None })
                     });
                     let at = world.at(&world.rows);
                     let new = (there, Purpose::Outgoing(payment.number), at);
@@ -310,7 +310,7 @@ impl World {
                 (Ok(it), None) => {
                     assert!(is_open(world.told.state(number)));
                     let Change { satoshis, key: path } = change;
-                    let output = Output { satoshis, key: path, invoice: None };
+                    let output = Output { satoshis, key: path, invoice: None, user: None };
                     let at = world.at(&world.rows);
                     let new = (there, Purpose::Cancellation(payment), at);
                     world.told.add(*it, new, [(0, output)].into(), [key].into());

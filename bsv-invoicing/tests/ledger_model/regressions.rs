@@ -24,7 +24,7 @@ const PAYS_TWO: Step = Step::Offer {
 
 fn run(steps: &[Step]) {
     let mut world = World::default();
-    steps.iter().for_each(|step| world.take(*step));
+    steps.iter().for_each(|step| world.take(step.clone()));
 }
 
 /// While a payment of two invoices is offered, no other payment of either invoice may be offered.

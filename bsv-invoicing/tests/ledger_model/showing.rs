@@ -168,7 +168,8 @@ impl World {
         };
         let (came_at, at) = (self.now(), self.at(&self.rows));
         self.execute(&Recover { found: vec![found] }, |world, _| {
-            let outputs = BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice })]);
+            let outputs =
+                BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice, user: None })]);
             let new = (index, Purpose::Found, came_at);
             world.told.add(last + 1, new, outputs, spent.into_iter().collect());
             world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);

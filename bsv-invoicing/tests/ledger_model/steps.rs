@@ -35,7 +35,15 @@ pub(crate) struct Showing {
     pub(crate) parents: Parents,
 }
 
+/// The key that an output pays.
 #[derive(Clone, Copy, Debug)]
+pub(crate) enum Payee {
+    Invoice(Pick),
+    User(Pick),
+    Other,
+}
+
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     CreateInvoice {
         satoshis: u64,
@@ -126,6 +134,11 @@ pub(crate) enum Step {
         satoshis: u64,
         is_mined: bool,
     },
+    /// A stranger pays many of the wallet's keys at once. No one has announced it.
+    Find {
+        outputs: Vec<(Payee, u64)>,
+        showing: Showing,
+    },
     BeginAccount(u32),
     Sweep {
         hours: u64,
@@ -168,6 +181,11 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     let more = prop_oneof![3 => Just(0_i64), 1 => 1_i64..2_000, 1 => -900_i64..0];
     let rate = || prop_oneof![Just(0_u64), Just(50_u64), Just(500_u64)];
     let maybe = || prop::option::weighted(0.3, any::<Pick>());
+    let payee = prop_oneof![
+        1 => pick().prop_map(Payee::Invoice),
+        2 => pick().prop_map(Payee::User),
+        1 => Just(Payee::Other),
+    ];
     let incoming = prop_oneof![
         2 => (satoshis(), any::<bool>())
             .prop_map(|(satoshis, is_short)| Step::CreateInvoice { satoshis, is_short }),
@@ -188,6 +206,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
                 spends, to_invoice, satoshis, is_mined,
             }
         ),
+        2 => (prop::collection::vec((payee, satoshis()), 1..6), showing())
+            .prop_map(|(outputs, showing)| Step::Find { outputs, showing }),
     ];
     let network = prop_oneof![
         8 => (pick(), showing())

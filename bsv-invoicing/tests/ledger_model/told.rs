@@ -20,7 +20,12 @@ pub(crate) struct Output {
     pub(crate) key: KeyPath,
     /// The invoice whose script it pays.
     pub(crate) invoice: Option<u64>,
+    /// The user whose script it pays.
+    pub(crate) user: Option<u64>,
 }
+
+/// The owner of keys: an invoice, a user, or neither for the other keys of the wallet.
+pub(crate) type Owner = (Option<u64>, Option<u64>);
 
 /// A transaction that the wallet knows.
 #[derive(Clone, Debug)]
@@ -45,6 +50,15 @@ impl Entry {
     fn holds(&self) -> bool {
         let is_open = matches!(self.state, TransactionState::Offered | TransactionState::Unseen);
         spends(self.state) || (is_open && matches!(self.purpose, Purpose::Outgoing(_)))
+    }
+
+    /// What it pays to each owner.
+    pub(crate) fn paid(&self) -> BTreeMap<Owner, u64> {
+        let mut paid = BTreeMap::new();
+        for it in self.outputs.values() {
+            *paid.entry((it.invoice, it.user)).or_default() += it.satoshis;
+        }
+        paid
     }
 
     pub(crate) fn pays(&self, invoice: u64) -> bool {

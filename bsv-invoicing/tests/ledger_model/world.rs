@@ -7,7 +7,7 @@ use bsv_invoicing::ledger::{
     BeginAccount, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See, TellContested,
 };
 use bsv_invoicing::{
-    BlockPlace, OutgoingPurpose, Proof, ReceiptKey, Selection, Timestamp, TransactionState,
+    BlockPlace, KeyPath, OutgoingPurpose, Proof, ReceiptKey, Selection, Timestamp, TransactionState,
 };
 use bsv_tx::{MerkleBranch, OutPoint};
 
@@ -27,6 +27,9 @@ pub(crate) struct World {
     pub(crate) clock: u64,
     pub(crate) account: u32,
     pub(crate) invoices_before: u64,
+    pub(crate) users_before: u64,
+    /// The users, with their keys.
+    pub(crate) users: Vec<(u64, KeyPath)>,
     /// Blocks that the chain has lost, if the wallet was not told so.
     pub(crate) untold_blocks: Vec<BlockPlace>,
     /// The reservations, with their purposes and amounts.
@@ -112,6 +115,7 @@ impl World {
             Step::Recover { spends, to_invoice, satoshis, is_mined } => {
                 self.recover(spends, to_invoice, satoshis, is_mined);
             }
+            Step::Find { outputs, showing } => self.find(&outputs, showing),
             Step::BeginAccount(account) => self.begin_account(account),
             Step::Sweep { hours } => self.sweep(hours),
             Step::MarkRead { transaction, is_read } => self.mark_read(transaction, is_read),
@@ -167,6 +171,7 @@ impl World {
         self.execute(&BeginAccount { account, is_behind: false }, |world, answer| {
             world.account = *answer.as_ref().unwrap();
             world.invoices_before = world.told.invoices.keys().last().copied().unwrap_or(0);
+            world.users_before = world.users.last().map_or(0, |(id, _)| *id);
         })
         .unwrap();
     }

@@ -86,6 +86,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an event is written in one form", telling::form).await;
     check::<P>("an event is less than 20 kB", telling::longest).await;
     check::<P>("events of payments name their invoices and sums", telling::payments).await;
+    check::<P>("a transaction with many outputs gets few events", telling::many_outputs).await;
     check::<P>("late payments and marked invoices get events", telling::late).await;
     check::<P>("a refund gets an event when the network shows it", telling::refunded).await;
     check::<P>("a withdrawal gets an event when all of it is shown", telling::withdrawn).await;

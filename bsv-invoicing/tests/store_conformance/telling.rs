@@ -101,7 +101,9 @@ pub(super) async fn payments(store: &impl WalletStore) {
     notice(store, &both, MEMPOOL, 1).await;
     let first = payment(1, &both, [SATOSHIS, SATOSHIS, 0]);
     let second = payment(2, &both, [400, 400, 600]);
-    let of_user = json!({ "txid": both.txid().to_string(), "vout": 3, "satoshis": 7, "userId": 1 });
+    let of_user = json!({
+        "txid": both.txid().to_string(), "vout": 3, "outputs": 1, "satoshis": 7, "userId": 1,
+    });
     let events = [
         ("invoice.payment_received", first.clone()),
         ("invoice.paid", first.clone()),
@@ -125,6 +127,48 @@ pub(super) async fn payments(store: &impl WalletStore) {
         ("receipt.mined", with(of_user, mined)),
     ];
     assert_eq!(told(store, 9).await, expected(&events));
+}
+
+/// A stranger's transaction has one event for each owner whose keys it pays, however many outputs it
+/// has.
+pub(super) async fn many_outputs(store: &impl WalletStore) {
+    const OUTPUTS: u64 = 4_000;
+    shown(store, 1).await;
+    let [ada, grace, change] = [90, 91, 92];
+    for (hash, chain, index) in
+        [(ada, Chain::User, 1), (grace, Chain::User, 2), (change, Chain::Change, 0)]
+    {
+        if chain == Chain::User {
+            store.create_user(user_named("Ada"), at(0), None).await.unwrap();
+        }
+        let keys = vec![([hash as u8; 20], KeyPath { account: 0, chain, index })];
+        store.execute(Watch { keys }).await.unwrap();
+    }
+    let outputs = (0..OUTPUTS).map(|it| match it % 4 {
+        0 => (ada, 1),
+        1 => (change, 2),
+        2 => (1, 3),
+        _ => (ada, 4),
+    });
+    let many = paying_invoices(&outputs.chain([(grace, 5)]).collect::<Vec<_>>(), 1);
+    let before = texts(store).await.len();
+    notice(store, &many, MEMPOOL, 1).await;
+    notice(store, &many, block(9), 2).await;
+
+    let received = payment(1, &many, [3_000, 3_000, 0]);
+    let of = |user: Option<u64>, outputs: u64, satoshis: u64| {
+        let txid = many.txid().to_string();
+        json!({ "txid": txid, "outputs": outputs, "satoshis": satoshis, "userId": user })
+    };
+    let of_grace = with(of(Some(2), 1, 5), json!({ "vout": 4_000 }));
+    let receipts = [of(None, 1_000, 2_000), of(Some(1), 2_000, 5_000), of_grace];
+    let mined = json!({ "blockHash": "09".repeat(32), "blockHeight": 9 });
+    let mut events =
+        vec![("invoice.payment_received", received.clone()), ("invoice.paid", received.clone())];
+    events.extend(receipts.clone().map(|receipt| ("receipt.unassigned", receipt)));
+    events.push(("invoice.payment_mined", with(received, mined.clone())));
+    events.extend(receipts.map(|receipt| ("receipt.mined", with(receipt, mined.clone()))));
+    assert_eq!(told(store, before).await, expected(&events));
 }
 
 /// A late payment leaves an invoice expired until its owner marks it.

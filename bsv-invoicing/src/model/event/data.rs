@@ -118,16 +118,19 @@ pub enum EventData {
         #[serde(serialize_with = "as_texts")]
         txids: Vec<Txid>,
     },
-    /// Money that belongs to no invoice.
+    /// Money that a transaction pays to keys of one owner, and that belongs to no invoice.
     Receipt {
         /// The transaction.
         #[serde(serialize_with = "as_text")]
         txid: Txid,
-        /// The index of the output.
-        vout: u32,
-        /// The amount.
+        /// The index of the output. JSON has it only if there is one output.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        vout: Option<u32>,
+        /// The number of outputs.
+        outputs: u64,
+        /// Their sum.
         satoshis: u64,
-        /// The user whose key it pays.
+        /// The user whose keys they pay. The other keys of the wallet have none.
         user_id: Option<u64>,
         /// The block, for the kinds that name one.
         #[serde(flatten)]

@@ -3,7 +3,7 @@
 use bsv_tx::BlockHash;
 
 use super::Stored;
-use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
+use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails, Sums};
 use crate::ledger::rows::Damaged;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -17,6 +17,7 @@ const SUM: u64 = 1;
 const PAYMENT: u64 = 2;
 const RECEIPT: u64 = 3;
 const WEBHOOK: u64 = 4;
+const RECEIPTS: u64 = 5;
 
 pub(super) fn stored(row: &EventRow) -> Stored<'static, EventRowStored> {
     let details = match row.details {
@@ -27,8 +28,11 @@ pub(super) fn stored(row: &EventRow) -> Stored<'static, EventRowStored> {
             details.extend(sums.into_iter().flat_map(|sums| [sums.paid, sums.due]));
             details
         }
-        EventDetails::Receipt { vout, satoshis, user } => {
-            let mut details = vec![RECEIPT, u64::from(vout), satoshis];
+        EventDetails::Receipt(ReceiptDetails { vout, outputs, satoshis, user }) => {
+            let mut details = match vout {
+                Some(vout) => vec![RECEIPT, u64::from(vout), satoshis],
+                None => vec![RECEIPTS, outputs, satoshis],
+            };
             details.extend(user);
             details
         }
@@ -69,8 +73,12 @@ fn read_details(details: &[u64]) -> Option<EventDetails> {
             payment(transaction, satoshis, late, Some(Sums { paid, due }))
         }
         [RECEIPT, vout, satoshis, ref user @ ..] if user.len() < 2 => {
-            let vout = u32::try_from(vout).ok()?;
-            Some(EventDetails::Receipt { vout, satoshis, user: user.first().copied() })
+            let (vout, user) = (Some(u32::try_from(vout).ok()?), user.first().copied());
+            Some(EventDetails::Receipt(ReceiptDetails { vout, outputs: 1, satoshis, user }))
+        }
+        [RECEIPTS, outputs, satoshis, ref user @ ..] if outputs > 1 && user.len() < 2 => {
+            let (vout, user) = (None, user.first().copied());
+            Some(EventDetails::Receipt(ReceiptDetails { vout, outputs, satoshis, user }))
         }
         [WEBHOOK, is_gone, failing_since] => Some(EventDetails::Webhook {
             is_gone: flag(is_gone)?,
@@ -88,13 +96,17 @@ mod tests {
     fn stored_events_are_read_back_and_other_rows_are_refused() {
         let sums = Some(Sums { paid: 9, due: 1 });
         let payment = PaymentDetails { transaction: 4, satoshis: 5, late: true, sums };
+        let receipt = ReceiptDetails { vout: Some(u32::MAX), outputs: 1, satoshis: 1, user: None };
+        let receipts = ReceiptDetails { vout: None, outputs: 2, ..receipt };
         for details in [
             EventDetails::None,
             EventDetails::Sum(u64::MAX),
             EventDetails::Payment(payment),
             EventDetails::Payment(PaymentDetails { sums: None, late: false, ..payment }),
-            EventDetails::Receipt { vout: u32::MAX, satoshis: 1, user: None },
-            EventDetails::Receipt { vout: 0, satoshis: 1, user: Some(7) },
+            EventDetails::Receipt(receipt),
+            EventDetails::Receipt(ReceiptDetails { vout: Some(0), user: Some(7), ..receipt }),
+            EventDetails::Receipt(receipts),
+            EventDetails::Receipt(ReceiptDetails { user: Some(7), ..receipts }),
             EventDetails::Webhook { is_gone: true, failing_since: Timestamp::from_micros(9) },
         ] {
             let hash = BlockHash::from_bytes([7; 32]);
@@ -113,6 +125,8 @@ mod tests {
             &[3, 1],
             &[4, 2, 1],
             &[4, 1],
+            &[5, 1, 1],
+            &[5, 2, 1, 7, 7],
         ] {
             assert_eq!(read_details(details), None, "{details:?}");
         }

@@ -1,0 +1,104 @@
+//! Steps in which the network shows payments that nobody has announced.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bsv_invoicing::ledger::{CreateUser, Notice, Noticed, ShownPlace, Watch};
+use bsv_invoicing::{Chain, KeyPath, Purpose, TransactionState, UserDraft};
+use bsv_tx::{Script, TxOut};
+
+use crate::network::Place;
+use crate::steps::{Payee, Showing};
+use crate::told::Output;
+use crate::world::{World, pick, proof};
+
+/// The number of users in an account.
+const USERS: usize = 2;
+
+/// Stands for the hash of the public key.
+fn hash_of(key: KeyPath) -> [u8; 20] {
+    let mut hash = [key.chain as u8; 20];
+    hash[..4].copy_from_slice(&key.account.to_be_bytes());
+    hash[4..8].copy_from_slice(&key.index.to_be_bytes());
+    hash
+}
+
+impl World {
+    /// The network shows a stranger's payment of these amounts, and the wallet is told.
+    pub(crate) fn find(&mut self, outputs: &[(Payee, u64)], showing: Showing) {
+        if self.users.iter().filter(|(_, key)| key.account == self.account).count() < USERS {
+            self.create_user();
+        }
+        let paid = outputs.iter().filter_map(|(payee, satoshis)| self.output(*payee, *satoshis));
+        let paid: BTreeMap<u32, Output> = (0..).zip(paid).collect();
+        if paid.is_empty() {
+            return;
+        }
+        let keys = paid.values().map(|it| (hash_of(it.key), it.key)).collect();
+        self.execute(&Watch { keys }, |_, _| ()).unwrap();
+        let mut outputs: Vec<_> = paid.values().map(pay).collect();
+        // The stranger's change.
+        outputs.push(TxOut { satoshis: 500, locking_script: Script::from_bytes([0x51]) });
+        let coin = self.network.strangers_coin();
+        let index = self.network.add_outputs(&[coin], outputs, Vec::new(), true).unwrap();
+        let place = match showing.is_mined {
+            true => Place::Block(self.network.new_block()),
+            false => Place::Mempool,
+        };
+        self.network.show(index, place);
+        self.notice(index, paid, showing.is_fee_sufficient);
+    }
+
+    fn notice(&mut self, index: usize, paid: BTreeMap<u32, Output>, is_fee_sufficient: bool) {
+        let (place, state) = match self.network.place(index) {
+            Place::Block(block) => {
+                (ShownPlace::Block(proof(block)), TransactionState::Mined(block))
+            }
+            _ if is_fee_sufficient => {
+                (ShownPlace::Mempool { is_fee_sufficient }, TransactionState::Seen)
+            }
+            _ => (ShownPlace::Mempool { is_fee_sufficient }, TransactionState::Waiting),
+        };
+        let (came_at, at) = (self.now(), self.at(&self.rows));
+        let transaction = (&self.network.transactions[index].transaction).into();
+        let shown = vec![Noticed { transaction, place, came_at }];
+        let number = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction) + 1;
+        self.execute(&Notice { shown, now: came_at }, |world, _| {
+            world.told.add(number, (index, Purpose::Found, came_at), paid, BTreeSet::new());
+            let entry = world.told.entries.get_mut(&number).unwrap();
+            entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
+            world.told.show(number, state, at);
+        })
+        .unwrap();
+    }
+
+    fn output(&self, payee: Payee, satoshis: u64) -> Option<Output> {
+        let output = |key, invoice, user| Output { satoshis, key, invoice, user };
+        match payee {
+            Payee::Invoice(choice) => {
+                let invoice = self.any_invoice(choice)?;
+                Some(output(self.told.invoices[&invoice].key, Some(invoice), None))
+            }
+            Payee::User(choice) => {
+                let (user, key) = pick(&self.users, choice)?;
+                Some(output(key, None, Some(user)))
+            }
+            Payee::Other => {
+                let (account, index) = (self.account, 2_000_000);
+                Some(output(KeyPath { account, chain: Chain::Change, index }, None, None))
+            }
+        }
+    }
+
+    fn create_user(&mut self) {
+        let create =
+            CreateUser { details: UserDraft::default(), now: self.now(), idempotency: None };
+        let (id, _) = self.execute(&create, |_, _| ()).unwrap();
+        let index = u32::try_from(id - self.users_before).unwrap();
+        self.users.push((id, KeyPath { account: self.account, chain: Chain::User, index }));
+    }
+}
+
+fn pay(output: &Output) -> TxOut {
+    let locking_script = Script::p2pkh(&hash_of(output.key));
+    TxOut { satoshis: output.satoshis, locking_script }
+}
