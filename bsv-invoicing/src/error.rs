@@ -406,6 +406,7 @@ impl From<Refusal> for Error {
             }
             Refusal::TooManyWebhooks(most) => Self::TooManyWebhooks(most),
             Refusal::TwoSecrets(until) => Self::TwoSecrets(until),
+            Refusal::Reorganised => Self::NetworkAway(Refusal::Reorganised.to_string()),
             refusal @ (Refusal::NothingDue | Refusal::WebhookIdTaken(_) | Refusal::Moving) => {
                 Self::Malformed(refusal.to_string())
             }

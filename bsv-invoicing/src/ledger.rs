@@ -30,8 +30,8 @@
 //! | [`ReserveWithdrawal`], [`RecordWithdrawal`] | – | offered | the same for all transactions of a withdrawal at once |
 //! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
-//! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low | other transactions that hold its coins become displaced or cancelled |
-//! | [`Mine`] | any | mined | the same |
+//! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled |
+//! | [`Mine`] | any | mined | the same; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
 //! | [`ForgetBlock`] | mined | contested | |
 //! | [`Contest`] | seen | contested | |
 //! | [`TellContested`] | contested | contested | writes the event, once |
@@ -91,6 +91,7 @@ mod refunds;
 mod refusal;
 mod refuse;
 mod release;
+mod reorganisation;
 mod rescan;
 mod reserve;
 pub mod rows;
@@ -133,6 +134,7 @@ pub use self::refunds::Refundable;
 pub use self::refusal::Refusal;
 pub use self::refuse::{Refuse, RefuseByPayee};
 pub use self::release::Release;
+pub use self::reorganisation::{CheckedProof, FollowReorganisation, GetReorganisations};
 pub use self::rescan::{GetRescan, SetRescan};
 pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
 pub use self::see::See;

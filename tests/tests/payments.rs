@@ -43,6 +43,7 @@ mod paying;
 pub(crate) mod paying_scene;
 mod receiving;
 mod receiving_in_flight;
+mod receiving_races;
 mod receiving_refusals;
 mod turns;
 mod watching;

@@ -10,9 +10,9 @@ use crate::ledger::rows::{
     Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
     Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
-    RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rows, RowsOf,
-    Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog,
-    Watched, WebhookChanges, Webhooks, Withdrawals,
+    RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
+    Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers, Transactions,
+    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -116,6 +116,7 @@ copied!(
     IdempotentAnswers,
     IdempotencyAges,
     FollowedTip,
+    Reorganisations,
     CatchUp,
     Accounts,
     Rules,

@@ -70,8 +70,7 @@ impl<R: Rows> Books<R> {
         new: TransactionState,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let was_seen = before.was_seen || new.spends();
-        let after = TransactionRecord { state: new, was_seen, ..before };
+        let after = before.in_state(new);
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
         self.follow_from(number, before.state, new, at)?;

@@ -180,7 +180,7 @@ impl Tellings {
         let told = changes(before, new);
         match before.purpose {
             Purpose::Incoming(_) | Purpose::Found | Purpose::Coinbase => {
-                let is_untold = new.is_lost() && !before.was_seen;
+                let is_untold = new.is_lost() && !before.was_seen();
                 if is_untold { Self::default() } else { told }
             }
             Purpose::Outgoing(_) | Purpose::Cancellation(_) => Self { incoming: [None; 2], ..told },
@@ -192,7 +192,7 @@ impl Tellings {
 fn changes(before: &TransactionRecord, new: TransactionState) -> Tellings {
     use EventKind as Kind;
     use TransactionState as State;
-    let (old, was_seen) = (before.state, before.was_seen);
+    let (old, was_seen) = (before.state, before.was_seen());
     let both = |outgoing, incoming| (Some(outgoing), Some(incoming));
     let shown = match (old, new) {
         (_, new) if !new.can_be_spent() => (None, None),

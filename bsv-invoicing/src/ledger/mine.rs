@@ -2,18 +2,18 @@
 
 use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{Proofs, Rows};
-use crate::ledger::{Books, Command};
+use crate::ledger::{Books, CheckedProof, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FoundProof, Proof, TransactionRecord, TransactionState};
 
-/// A transaction of the wallet is in a block of the main chain. The proof was checked against the
-/// block's header.
+/// A transaction of the wallet is in a block of the main chain. Refused if a reorganisation was
+/// followed since the proof was checked.
 #[derive(Clone, Debug)]
 pub struct Mine {
     /// The number of the transaction.
     pub transaction: u64,
     /// The proof.
-    pub proof: Proof,
+    pub checked: CheckedProof,
     /// The time.
     pub now: Timestamp,
 }
@@ -22,8 +22,9 @@ impl Command for Mine {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        books.expect_still_proven(&self.checked)?;
         let record = books.known_transaction(self.transaction)?;
-        books.mine(self.transaction, record, &self.proof, self.now)
+        books.mine(self.transaction, record, &self.checked.proof, self.now)
     }
 }
 

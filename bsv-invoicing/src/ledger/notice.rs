@@ -7,14 +7,15 @@ use crate::ledger::rows::{
     Claims, Damaged, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
     try_all,
 };
-use crate::ledger::{Books, Command, Query};
+use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{EncodedTransaction, Proof, Purpose, TransactionRecord};
+use crate::model::transaction::{EncodedTransaction, Purpose, TransactionRecord};
 
 /// Records transactions that the network shows, as far as they concern the wallet. A transaction
-/// comes after those whose outputs it spends.
+/// comes after those whose outputs it spends. Refused if a reorganisation was followed since the
+/// proof of one of them was checked.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The transactions.
@@ -43,13 +44,17 @@ pub enum ShownPlace {
         is_fee_sufficient: bool,
     },
     /// In a block of the main chain.
-    Block(Proof),
+    Block(CheckedProof),
 }
 
 impl Command for Notice {
     type Answer = ();
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        try_all(&self.shown, |Noticed { place, .. }| match place {
+            ShownPlace::Mempool { .. } => Ok(()),
+            ShownPlace::Block(checked) => books.expect_still_proven(checked),
+        })?;
         let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at }| {
             let Known { mut records, lacking, .. } = known(&books.rows, transaction)?;
             if !lacking.is_empty() {
@@ -60,7 +65,9 @@ impl Command for Notice {
                     ShownPlace::Mempool { is_fee_sufficient } => {
                         books.see(number, record, *is_fee_sufficient, self.now)?;
                     }
-                    ShownPlace::Block(proof) => books.mine(number, record, proof, self.now)?,
+                    ShownPlace::Block(CheckedProof { proof, .. }) => {
+                        books.mine(number, record, proof, self.now)?;
+                    }
                 }
             }
             Ok(())

@@ -14,7 +14,7 @@ use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    EncodedTransaction, FollowedUntil, Purpose, TransactionRecord, TransactionState,
+    EncodedTransaction, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
 };
 
 /// Records a payment of an invoice before the wallet offers it to the network. At most one payment
@@ -102,8 +102,9 @@ impl Command for Offer {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
-        // Once the network shows a transaction, anybody can send it to us.
-        if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
+        // Once the network has shown a transaction, anybody can send it to us.
+        let is_payers_own = !self.is_known && !record.was_seen();
+        if let Some(refund_to) = self.refund_to.as_ref().filter(|_| is_payers_own) {
             books.rows.put::<Refunds>(number, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))
@@ -182,7 +183,8 @@ impl<R: Rows> Books<R> {
         at: Timestamp,
     ) -> Result<TransactionRecord, R::Error> {
         let (txid, state) = (transaction.txid, TransactionState::Offered);
-        let record = TransactionRecord { txid, purpose, state, was_seen: false, satoshis, at };
+        let record =
+            TransactionRecord { txid, purpose, state, shown: ShownAs::Nothing, satoshis, at };
         self.rows.add::<Transactions>(number, &record)?;
         self.rows.add::<TransactionNumbers>((txid, number), &())?;
         self.rows.add::<RawTransactions>(number, &transaction.bytes)?;

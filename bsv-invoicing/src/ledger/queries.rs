@@ -117,10 +117,16 @@ queries! {
         Some(number) => Ok(rows.get::<Claims>(&Task::Offering(number))?.is_some()),
         None => Ok(false),
     };
-    /// The transaction that is being offered for the invoice with this number.
-    GetInFlight(invoice: u64) => Option<bsv_tx::Txid>: |rows| {
-        let number = rows.get::<InFlight>(&invoice)?;
-        number.map(|number| Ok(transaction(rows, number)?.txid)).transpose()
+    /// What a payment of the invoice with this number by the transaction of this id meets when it
+    /// arrives.
+    GetArrival(number: u64, txid: bsv_tx::Txid) => Option<Arrival>: |rows| {
+        let offered = match rows.get::<InFlight>(&number)? {
+            Some(offered) => Some(transaction(rows, offered)?.txid),
+            None => None,
+        };
+        let state = GetPaymentBy(number, txid).run(rows)?.map(|(_, record)| record.state);
+        let invoice = GetInvoice(number).run(rows)?;
+        Ok(invoice.map(|invoice| Arrival { invoice, state, offered }))
     };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
@@ -293,6 +299,17 @@ fn with_payments<R: ReadRows>(rows: &R, invoice: Invoice) -> Result<Invoice, R::
     let in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
     let refunds = lasting_refunds(rows, invoice.number)?;
     completed(rows, invoice, in_flight, refunds)
+}
+
+/// What a payment meets when it arrives, all as of one moment.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The invoice.
+    pub invoice: Invoice,
+    /// The state of the payment, if the books have it.
+    pub state: Option<TransactionState>,
+    /// The transaction that is being offered for the invoice.
+    pub offered: Option<bsv_tx::Txid>,
 }
 
 fn completed<R: ReadRows>(

@@ -27,6 +27,9 @@ pub enum Refusal {
     /// There is no transaction of this number.
     #[error("there is no transaction {0}")]
     UnknownTransaction(u64),
+    /// The wallet has followed a reorganisation since a proof was checked.
+    #[error("the main chain has changed since the proof was checked: check it again")]
+    Reorganised,
     /// There is no payment by the wallet of this number.
     #[error("there is no payment {0}")]
     UnknownPayment(u64),

@@ -36,7 +36,7 @@ impl Command for Refuse {
         }
         let at = books.next_event_at(self.now);
         // The payment does not become displaced here: only the chain can show that.
-        let state = match record.was_seen {
+        let state = match record.was_seen() {
             true => TransactionState::Invalid,
             false => TransactionState::Refused,
         };

@@ -226,6 +226,8 @@ kinds! {
     Owner: () => [u8; 20];
     /// The block up to which the wallet has followed the chain.
     FollowedTip: () => FollowedBlock;
+    /// How many reorganisations the wallet has followed.
+    Reorganisations: () => u64;
     /// Present if the books are an earlier copy: the height up to which they had followed the
     /// chain, if it is known.
     CatchUp: () => Option<u32>;

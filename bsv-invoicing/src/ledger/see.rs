@@ -3,7 +3,7 @@
 use crate::ledger::rows::{Rows, Transactions, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
+use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, TransactionState};
 
 /// The network shows a transaction of the wallet in its mempool. Whatever its state was: its
 /// receipts count, its coins are spent, and transactions that conflict with it are lost.
@@ -12,7 +12,7 @@ pub struct See {
     /// The number of the transaction.
     pub transaction: u64,
     /// Whether its fee is sufficient. If not, its receipts do not count until it is mined, or until
-    /// its fee is found to be sufficient.
+    /// its fee is found to be sufficient. Once it was, a later judgement does not matter.
     pub is_fee_sufficient: bool,
     /// The time.
     pub now: Timestamp,
@@ -36,7 +36,7 @@ impl<R: Rows> Books<R> {
         is_fee_sufficient: bool,
         now: Timestamp,
     ) -> Result<(), R::Error> {
-        let new = match is_fee_sufficient || record.state.counts() {
+        let new = match is_fee_sufficient || record.shown >= ShownAs::Seen {
             true => TransactionState::Seen,
             false => TransactionState::Waiting,
         };

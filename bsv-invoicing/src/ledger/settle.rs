@@ -14,7 +14,7 @@ use crate::model::invoice::Invoice;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, PaymentRules, Received};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{TransactionRecord, TransactionState};
+use crate::model::transaction::{ShownAs, TransactionRecord};
 
 /// Sets the rules that decide whether an invoice is paid. They apply to an invoice when one of its
 /// payments next changes.
@@ -101,7 +101,7 @@ impl<R: Rows> Books<R> {
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let slots @ [old, new] = [before, after].map(|record| Slot::of(record.state));
+        let slots @ [old, new] = [before, after].map(Slot::of);
         let has_changed = old != new || was_in_flight;
         if !has_changed && payment.told.iter().all(Option::is_none) {
             return Ok(());
@@ -113,7 +113,9 @@ impl<R: Rows> Books<R> {
         let received = self.recount(payment, slots, late)?;
         let was_paid = invoice.payment_received_at.is_some();
         let is_marked = self.rows.get::<Marked>(&number)?.is_some();
-        let due = match is_marked || (was_paid && !has_changed) {
+        let stays_paid =
+            was_paid && (!has_changed || self.rules.stays_paid(invoice.satoshis, received));
+        let due = match is_marked || stays_paid {
             true => 0,
             false => self.rules.due(invoice.satoshis, received),
         };
@@ -213,18 +215,24 @@ pub(crate) struct Payment {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slot {
     Unconfirmed,
+    Unmined,
     Mined,
 }
 
 impl Slot {
-    fn of(state: TransactionState) -> Option<Self> {
-        let slot = if state.block().is_some() { Self::Mined } else { Self::Unconfirmed };
-        state.counts().then_some(slot)
+    fn of(record: &TransactionRecord) -> Option<Self> {
+        let slot = match (record.state.block(), record.shown) {
+            (Some(_), _) => Self::Mined,
+            (None, ShownAs::Mined) => Self::Unmined,
+            (None, _) => Self::Unconfirmed,
+        };
+        record.state.counts().then_some(slot)
     }
 
     fn amount(self, counting: &mut Counting) -> &mut u64 {
         match self {
             Self::Unconfirmed => &mut counting.unconfirmed,
+            Self::Unmined => &mut counting.unmined,
             Self::Mined => &mut counting.mined,
         }
     }

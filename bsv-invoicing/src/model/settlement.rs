@@ -3,11 +3,13 @@
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingPayment;
 
-/// An amount that counts, in satoshis, in two parts.
+/// An amount that counts, in satoshis, in three parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// The part that is in no block.
+    /// The part that has never been in a block of the main chain.
     pub unconfirmed: u64,
+    /// The part that was in a block, which has left the main chain.
+    pub unmined: u64,
     /// The part that is in blocks of the main chain.
     pub mined: u64,
 }
@@ -43,9 +45,19 @@ pub struct PaymentRules {
 }
 
 impl Counting {
-    /// The sum of both parts.
+    /// The sum of all parts.
     pub fn sum(self) -> u64 {
-        self.unconfirmed.saturating_add(self.mined)
+        self.outside_blocks().saturating_add(self.mined)
+    }
+
+    /// The sum of the parts that are in no block.
+    pub fn outside_blocks(self) -> u64 {
+        self.unconfirmed.saturating_add(self.unmined)
+    }
+
+    /// The same amount, where what was in a block counts as if it still were.
+    fn once_mined(self) -> Self {
+        Self { unmined: 0, mined: self.mined.saturating_add(self.unmined), ..self }
     }
 }
 
@@ -53,6 +65,11 @@ impl Received {
     /// The sum that counts in the balance.
     pub fn sum(self) -> u64 {
         self.in_time.sum().saturating_add(self.late.sum())
+    }
+
+    /// The sum that is in no block.
+    pub fn outside_blocks(self) -> u64 {
+        self.in_time.outside_blocks().saturating_add(self.late.outside_blocks())
     }
 }
 
@@ -75,6 +92,13 @@ impl PaymentRules {
             LatePayments::Accept => amount(received.late),
         };
         amount(received.in_time).saturating_add(late)
+    }
+
+    /// Whether an invoice of this amount that is paid stays paid. Payments that were in blocks count
+    /// until they are lost. Otherwise a reorganisation would have the invoice paid twice.
+    pub fn stays_paid(&self, satoshis: u64, Received { in_time, late }: Received) -> bool {
+        let received = Received { in_time: in_time.once_mined(), late: late.once_mined() };
+        self.due(satoshis, received) == 0
     }
 
     /// What is still due for an invoice of this amount. It is 0 as soon as only the tolerance is
@@ -118,8 +142,8 @@ mod tests {
 
     const fn received(in_time: u64, mined: u64, late: u64) -> Received {
         Received {
-            in_time: Counting { unconfirmed: in_time, mined },
-            late: Counting { unconfirmed: late, mined: 0 },
+            in_time: Counting { unconfirmed: in_time, unmined: 0, mined },
+            late: Counting { unconfirmed: late, unmined: 0, mined: 0 },
         }
     }
 
@@ -141,5 +165,14 @@ mod tests {
         assert_eq!(careful.due(1000, received(1000, 0, 0)), 0);
         assert_eq!(careful.due(1001, received(1001, 0, 0)), 1001);
         assert_eq!(careful.due(1001, received(1, 1001, 0)), 0);
+    }
+
+    #[test]
+    fn what_blocks_have_held_pays_no_invoice_and_keeps_one_paid() {
+        let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
+        let in_time = Counting { unconfirmed: 5000, unmined: 700, mined: 1300 };
+        let received = Received { in_time, late: Counting::default() };
+        assert_eq!(careful.due(2000, received), 700);
+        assert!(careful.stays_paid(2000, received) && !careful.stays_paid(2001, received));
     }
 }

@@ -113,6 +113,16 @@ impl TransactionState {
         matches!(self, Self::Displaced | Self::Invalid | Self::Refused | Self::Cancelled)
     }
 
+    /// What the network has shown of a transaction in this state.
+    fn shown(self) -> ShownAs {
+        match self {
+            Self::Mined(_) => ShownAs::Mined,
+            Self::Seen | Self::Contested { .. } => ShownAs::Seen,
+            Self::Waiting => ShownAs::Waiting,
+            _ => ShownAs::Nothing,
+        }
+    }
+
     /// The block that it is in.
     pub fn block(self) -> Option<BlockPlace> {
         match self {
@@ -120,6 +130,22 @@ impl TransactionState {
             _ => None,
         }
     }
+}
+
+/// The most that the network has ever shown of a transaction. This only rises, whatever becomes of
+/// the transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShownAs {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It was in the mempool, always with a fee that may be too low.
+    Waiting,
+    /// It was in the mempool with a sufficient fee. It does not wait for a higher fee any more: a
+    /// reorganisation may return its parents to the mempool, and an operator may raise the rate.
+    Seen,
+    /// It was in a block of the main chain.
+    Mined,
 }
 
 /// A transaction's id and bytes, for the store.
@@ -161,8 +187,8 @@ pub struct TransactionRecord {
     pub purpose: Purpose,
     /// Its state.
     pub state: TransactionState,
-    /// Whether the network has shown it at any time.
-    pub was_seen: bool,
+    /// The most that the network has ever shown of it.
+    pub shown: ShownAs,
     /// What it pays to scripts of the wallet, or to the payee, in satoshis.
     pub satoshis: u64,
     /// When it arrived, or when the wallet made it.
@@ -170,6 +196,16 @@ pub struct TransactionRecord {
 }
 
 impl TransactionRecord {
+    /// The record after a change of the state.
+    pub(crate) fn in_state(self, state: TransactionState) -> Self {
+        Self { state, shown: self.shown.max(state.shown()), ..self }
+    }
+
+    /// Whether the network has shown it at any time.
+    pub fn was_seen(&self) -> bool {
+        self.shown > ShownAs::Nothing
+    }
+
     /// Whether it holds the coins that it spends, so that no other transaction may spend them.
     pub fn holds_coins(&self) -> bool {
         let is_payment = matches!(self.purpose, Purpose::Outgoing(_));

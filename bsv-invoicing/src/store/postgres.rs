@@ -420,7 +420,7 @@ mod tests {
     use crate::model::process::ProcessId;
     use crate::model::receipt::ReceiptKey;
     use crate::model::transaction::{
-        BlockPlace, FollowedUntil, Purpose, TransactionRecord, TransactionState,
+        BlockPlace, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
     };
 
     /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
@@ -447,7 +447,7 @@ mod tests {
             txid: Txid::from_bytes([1; 32]),
             purpose: Purpose::Found,
             state,
-            was_seen: false,
+            shown: ShownAs::Nothing,
             satoshis: 1,
             at: Timestamp::from_micros(1),
         };

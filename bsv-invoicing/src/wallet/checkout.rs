@@ -53,7 +53,6 @@ impl<S: WalletStore> Wallet<S> {
         let received = self.store.get(GetReceivedSum(invoice.number)).await?;
         let state = invoice.state(self.expiry_time());
         let rules = self.settings.payment_rules;
-        let unconfirmed = received.in_time.unconfirmed.saturating_add(received.late.unconfirmed);
         let waiting = match state {
             InvoiceState::Pending | InvoiceState::Expired => {
                 self.store.get(GetWaitingSum(invoice.number)).await?
@@ -77,7 +76,9 @@ impl<S: WalletStore> Wallet<S> {
             waiting,
             due,
             expires_at,
-            is_mined: state == InvoiceState::Paid && unconfirmed == 0 && received.sum() > 0,
+            is_mined: state == InvoiceState::Paid
+                && received.outside_blocks() == 0
+                && received.sum() > 0,
             needs_block: rules.needs_block(satoshis),
         })
     }

@@ -23,15 +23,15 @@ pub(crate) use self::recent_tip::RecentTip;
 pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
+use self::check::OnItsWay;
 use self::turn::Turns;
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
-    GetAncestors, GetHolder, GetInFlight, GetIncoming, GetInvoice, GetPaymentBy, GetReceivedSum,
-    GetRecord, IsOffered,
+    Arrival, GetAncestors, GetArrival, GetHolder, GetIncoming, GetInvoice, GetPaymentBy,
+    GetReceivedSum, GetRecord, IsOffered,
 };
-use crate::ledger::{Offer, Offered, Refusal, Refuse, See};
-use crate::model::invoice::Invoice;
+use crate::ledger::{Offer, Offered, Refusal, Refuse};
 use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
@@ -72,22 +72,20 @@ impl<S: WalletStore> Wallet<S> {
         refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         self.check_caught_up().await?;
-        let mut invoice = self.invoice(id).await?;
+        let number = self.invoice(id).await?.number;
         let posted = Arc::new(check::read_transaction(transaction)?);
         let mut turns = Turns::new(&self.waiting, transaction.len());
         loop {
-            let taken = self.take_now(id, &invoice, &posted, refund_to).await;
+            let taken = self.take_now(id, number, &posted, refund_to).await;
             let is_other_offered =
                 taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
             if !is_other_offered {
                 return taken;
             }
-            let is_offered =
-                self.store.get(IsOffered(invoice.number)).await.map_err(Error::from)?;
-            if !turns.next(&self.broadcasts, invoice.number, is_offered).await {
+            let is_offered = self.store.get(IsOffered(number)).await.map_err(Error::from)?;
+            if !turns.next(&self.broadcasts, number, is_offered).await {
                 return taken;
             }
-            invoice = self.invoice(id).await?;
         }
     }
 
@@ -95,30 +93,37 @@ impl<S: WalletStore> Wallet<S> {
     async fn take_now(
         self: &Arc<Self>,
         id: &str,
-        invoice: &Invoice,
+        number: u64,
         posted: &Arc<FormedTransaction>,
         refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         let txid = posted.transaction().txid();
         let acknowledgement = self.acknowledgement(id, txid);
-        let before = self.state_of_payment(invoice.number, txid).await?;
-        if before.is_some_and(is_shown) {
-            self.check_paid(invoice.number, &txid).await?;
+        let broadcast = self.broadcasts.get(&number);
+        let arrival = self.store.get(GetArrival(number, txid)).await.map_err(Error::from)?;
+        let arrival = arrival.filter(|it| it.invoice.deleted_at.is_none());
+        let Arrival { invoice, state, offered } =
+            arrival.ok_or_else(|| Error::UnknownInvoice(id.to_owned()))?;
+        if state.is_some_and(TransactionState::spends) {
+            self.check_paid(number, &txid).await?;
             return Ok(acknowledgement);
         }
-        let outcome = match self.broadcasts.get(&invoice.number) {
+        let outcome = match broadcast {
             Some(Broadcast { txid: same, outcome }) if same == txid => outcome,
             other => {
-                let offered = self.store.get(GetInFlight(invoice.number)).await;
-                let offered = offered.map_err(Error::from)?;
-                let is_other_offered = other.is_some() || offered.is_some_and(|it| it != txid);
+                let on_its_way = match offered {
+                    _ if other.is_some() => OnItsWay::Other,
+                    None => OnItsWay::None,
+                    Some(offered) if offered == txid => OnItsWay::This,
+                    Some(_) => OnItsWay::Other,
+                };
                 let refund_to = refund_to.map(str::to_owned);
-                let offer = self.offer_of(invoice, posted, refund_to, is_other_offered).await?;
+                let offer = self.offer_of(&invoice, posted, refund_to, on_its_way).await?;
                 self.offer(id, offer, posted)?
             }
         };
         outcome_of(outcome).await?;
-        self.check_paid(invoice.number, &txid).await?;
+        self.check_paid(number, &txid).await?;
         Ok(acknowledgement)
     }
 
@@ -187,7 +192,6 @@ impl<S: WalletStore> Wallet<S> {
         offer: Offer,
         transaction: &Transaction,
     ) -> Result<(), Error> {
-        let fee = if offer.is_known { Fee::Unchecked } else { Fee::Checked };
         let deadline = Instant::now() + ELSEWHERE_PATIENCE;
         loop {
             let noted = self.store.execute(offer.clone()).await;
@@ -195,7 +199,7 @@ impl<S: WalletStore> Wallet<S> {
                 Offered::Before(_) => return Ok(()),
                 Offered::Now(payment) => {
                     let held = self.offering(payment.number, offer.claim);
-                    let sent = self.send_incoming(payment.number, transaction, fee).await;
+                    let sent = self.send_incoming(payment.number, transaction).await;
                     if sent.is_err() {
                         self.let_go(held);
                     }
@@ -268,25 +272,16 @@ impl<S: WalletStore> Wallet<S> {
             _ => return Err(refused_before()),
         }
         let transaction = self.transaction(number).await?;
-        self.send_incoming(number, &transaction, Fee::Unchecked).await
+        self.send_incoming(number, &transaction).await
     }
 
     /// Offers the transaction of a payment to the network, and records what the network shows.
-    async fn send_incoming(
-        &self,
-        number: u64,
-        transaction: &Transaction,
-        fee: Fee,
-    ) -> Result<(), Error> {
+    async fn send_incoming(&self, number: u64, transaction: &Transaction) -> Result<(), Error> {
         let ancestors = self.store.get(GetAncestors(number)).await?;
         let all = ancestors.iter().chain([transaction]);
         let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
         let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
         match show(node, transaction).await? {
-            Shown::InMempool(_) if matches!(fee, Fee::Checked) => {
-                let see = See { transaction: number, is_fee_sufficient: true, now: self.now() };
-                Ok(self.store.execute(see).await?)
-            }
             Shown::InMempool(entry) => self.note_in_mempool(node, number, entry).await,
             Shown::InBlock => self.find_proof(node, number, &transaction.txid()).await,
             Shown::Refused(reason) => {
@@ -311,30 +306,11 @@ impl<S: WalletStore> Wallet<S> {
         txid: Txid,
     ) -> Result<Option<IncomingState>, Error> {
         let invoice = self.invoice(id).await?;
-        self.state_of_payment(invoice.number, txid).await
-    }
-
-    async fn state_of_payment(
-        &self,
-        invoice: u64,
-        txid: Txid,
-    ) -> Result<Option<IncomingState>, Error> {
-        let payment = self.store.get(GetPaymentBy(invoice, txid)).await?;
+        let payment = self.store.get(GetPaymentBy(invoice.number, txid)).await?;
         Ok(payment.map(|(_, record)| IncomingState::of(record.state)))
     }
 }
 
-/// Whether the fee of a payment was found to be sufficient before it was offered.
-#[derive(Clone, Copy, Debug)]
-enum Fee {
-    Checked,
-    Unchecked,
-}
-
 fn refused_before() -> Error {
     Error::RefusedByNetwork("it was refused before".to_owned())
-}
-
-fn is_shown(state: IncomingState) -> bool {
-    state.counts() || state == IncomingState::Waiting
 }

@@ -8,9 +8,9 @@ use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
 use crate::ledger::queries::GetRecord;
-use crate::ledger::{Mine, See};
+use crate::ledger::{CheckedProof, GetReorganisations, Mine, Refusal, See};
 use crate::model::transaction::{BlockPlace, Proof, Purpose};
-use crate::store::WalletStore;
+use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::mempool_entries::Entries;
 use crate::wallet::node::{away, unknown};
@@ -167,30 +167,30 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// Finds the proof of a transaction that is in a block.
+    /// Finds the proof of a transaction that is in a block. Checks it once more if a reorganisation
+    /// is followed meanwhile.
     pub(crate) async fn find_proof(
         &self,
         node: &NodeRpc,
         number: u64,
         txid: &Txid,
     ) -> Result<(), Error> {
-        let Some(MinedIn { block, branch }) = node.merkle_proof(txid).await.map_err(away)? else {
-            return Ok(());
-        };
-        match check_proof(node, txid, block, branch).await? {
-            Some(proof) => self.note_mined(number, proof).await,
-            None => {
+        loop {
+            let reorganisations = self.store.get(GetReorganisations).await?;
+            let proof = node.merkle_proof(txid).await.map_err(away)?;
+            let Some(MinedIn { block, branch }) = proof else { return Ok(()) };
+            let Some(proof) = check_proof(node, txid, block, branch).await? else {
                 tracing::warn!(
                     "the node's proof that transaction {txid} is in block {block} is wrong"
                 );
-                Ok(())
+                return Ok(());
+            };
+            let checked = CheckedProof { proof, reorganisations };
+            match self.store.execute(Mine { transaction: number, checked, now: self.now() }).await {
+                Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
+                mined => return Ok(mined?),
             }
         }
-    }
-
-    pub(crate) async fn note_mined(&self, number: u64, proof: Proof) -> Result<(), Error> {
-        let mine = Mine { transaction: number, proof, now: self.now() };
-        Ok(self.store.execute(mine).await?)
     }
 }
 

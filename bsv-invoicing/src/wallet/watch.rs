@@ -27,7 +27,7 @@ use crate::ledger::{
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, TransactionRecord, TransactionState};
-use crate::store::WalletStore;
+use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
 /// How many rows are read at once to fill the filter.
@@ -78,7 +78,10 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// What the books know about a transaction, if it concerns the wallet.
-    async fn known(&self, transaction: &Arc<EncodedTransaction>) -> Result<Option<Known>, Error> {
+    async fn known(
+        &self,
+        transaction: &Arc<EncodedTransaction>,
+    ) -> Result<Option<Known>, WalletStoreError> {
         let known = self.store.get(GetKnown(Arc::clone(transaction))).await?;
         Ok((!known.records.is_empty() || !known.lacking.is_empty()).then_some(known))
     }

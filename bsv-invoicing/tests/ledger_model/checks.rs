@@ -6,7 +6,7 @@ use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::{
-    EventKind, MovementQuery, OutgoingPurpose, PaymentRules, Purpose, ReceiptKey, Timestamp,
+    BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, ReceiptKey, Timestamp,
     TransactionState,
 };
 
@@ -25,10 +25,10 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
 
     let expected = told.entries.iter().map(|(number, it)| {
         let txid = network.transactions[it.transaction].txid;
-        (*number, (txid, it.purpose, it.state, it.was_seen))
+        (*number, (txid, it.purpose, it.state, it.shown))
     });
     let stored = rows.transactions.iter();
-    let stored = stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.was_seen)));
+    let stored = stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.shown)));
     same(stored, expected, "transactions");
     same(rows.raw_transactions.keys(), told.entries.keys(), "bytes of transactions");
     let txid = |it: &Entry| network.transactions[it.transaction].txid;
@@ -49,6 +49,13 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     check_indexes(rows, told);
     check_invoices(rows, told);
     check_payments(rows, told);
+}
+
+/// Compares the blocks of transactions with the main chain, as far as the wallet was told of it.
+pub(crate) fn check_blocks(rows: &MemoryRows, network: &Network, untold: &[BlockPlace]) {
+    for block in rows.transactions.values().filter_map(|it| it.state.block()) {
+        assert!(network.chain.contains(&block) || untold.contains(&block), "{block:?} is lost");
+    }
 }
 
 /// The sum of what came, less what left and the fees.
@@ -93,6 +100,8 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
     };
     let expected = told.entries.iter().flat_map(paying);
     same_set(rows.incoming.keys().copied(), expected, "which transactions pay which invoices");
+    let wishes = told.entries.iter().filter_map(|(number, it)| Some((*number, it.wish.clone()?)));
+    same(rows.refunds.iter().map(|(it, wish)| (*it, wish.clone())), wishes, "wishes for refunds");
     let received = told.invoices.keys().map(|it| (*it, told.received(*it)));
     let stored = |it: &u64| rows.received_for.get(it).copied().unwrap_or_default();
     let stored = told.invoices.keys().map(|it| (*it, stored(it)));
@@ -302,7 +311,7 @@ impl Replay {
             let is_strangers = it.purpose.is_from_outside();
             // There is no event of a stranger's payment that the network has not taken.
             let is_untold =
-                state == Heard::Open || (matches!(state, Heard::Lost(_)) && !it.was_seen);
+                state == Heard::Open || (matches!(state, Heard::Lost(_)) && !it.was_seen());
             if is_strangers && is_untold {
                 let was_lost = |it: &Heard| matches!(it, Heard::Lost(_));
                 assert!(heard.is_none_or(was_lost), "{number}: {state:?}, heard of {heard:?}");
@@ -321,7 +330,10 @@ impl Replay {
         same_set(self.taken_back.iter().copied(), taken_back, "what was taken back");
         for (number, invoice) in &told.invoices {
             let received = told.received(*number);
-            let due = PaymentRules::default().due(invoice.satoshis, received);
+            let due = match told.is_paid(*number) {
+                true => 0,
+                false => told.rules.due(invoice.satoshis, received),
+            };
             let sums = self.sums.get(number).copied();
             let untouched = Sums { paid: 0, due: invoice.satoshis.max(1) };
             let expected = Sums { paid: received.sum(), due };

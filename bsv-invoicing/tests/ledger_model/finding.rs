@@ -9,7 +9,7 @@ use bsv_tx::{Script, TxOut};
 use crate::network::Place;
 use crate::steps::{Payee, Showing};
 use crate::told::Output;
-use crate::world::{World, pick, proof};
+use crate::world::{World, checked, pick};
 
 /// The number of users in an account.
 const USERS: usize = 2;
@@ -51,7 +51,7 @@ impl World {
     fn notice(&mut self, index: usize, paid: BTreeMap<u32, Output>, is_fee_sufficient: bool) {
         let (place, state) = match self.network.place(index) {
             Place::Block(block) => {
-                (ShownPlace::Block(proof(block)), TransactionState::Mined(block))
+                (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
             }
             _ if is_fee_sufficient => {
                 (ShownPlace::Mempool { is_fee_sufficient }, TransactionState::Seen)

@@ -32,9 +32,10 @@ fn after_any_steps_the_books_agree_with_the_model() {
     let begun = Instant::now();
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
+    let limit = prop::option::of(500_u64..6_000);
     TestRunner::new(config)
-        .run(&prop::collection::vec(steps::step(), 1..=80), |steps| {
-            let mut world = World::default();
+        .run(&(limit, prop::collection::vec(steps::step(), 1..=80)), |(limit, steps)| {
+            let mut world = World::with_limit(limit);
             for step in steps {
                 world.take(step);
             }

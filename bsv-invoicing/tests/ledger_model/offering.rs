@@ -35,7 +35,7 @@ impl World {
             let key = KeyPath { account: world.account, chain: Chain::Receive, index };
             let (expires_at, is_deleted) = (invoice.expires_at, false);
             assert_eq!(expires_at, now.after(Duration::from_secs(hours * 60 * 60)));
-            let new = ToldInvoice { satoshis, key, expires_at, is_deleted };
+            let new = ToldInvoice { satoshis, key, expires_at, is_deleted, is_paid: false };
             assert!(world.told.invoices.insert(invoice.number, new).is_none());
         });
         answer.unwrap().number
@@ -161,12 +161,13 @@ impl World {
             let Output { satoshis, key, .. } = *it;
             NewReceipt { vout: *vout, satoshis, key }
         });
+        let wish = Some(format!("where the payer of step {} wants it", self.clock));
         let offer = Offer {
             invoice,
             transaction: (&there.transaction).into(),
             ancestors: Vec::new(),
             receipts: receipts.collect(),
-            refund_to: None,
+            refund_to: wish.clone(),
             is_known,
             claim: 0,
             now: self.now(),
@@ -188,7 +189,11 @@ impl World {
                         world.check_offer(index, invoice, is_known);
                         let at = world.at(&world.rows);
                         world.told.set(number, TransactionState::Offered, at);
-                        world.told.entries.get_mut(&number).unwrap().is_offered = !is_known;
+                        let entry = world.told.entries.get_mut(&number).unwrap();
+                        entry.is_offered = !is_known;
+                        if !is_known && !entry.was_seen() {
+                            entry.wish = wish;
+                        }
                     }
                 }
                 None => {
@@ -197,6 +202,7 @@ impl World {
                     world.told.add(payment.number, new, outputs, BTreeSet::new());
                     let entry = world.told.entries.get_mut(&payment.number).unwrap();
                     entry.is_offered = !is_known;
+                    entry.wish = wish.filter(|_| !is_known);
                 }
             },
             Err(refusal) => {

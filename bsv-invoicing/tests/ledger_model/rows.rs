@@ -9,9 +9,9 @@ use bsv_invoicing::ledger::rows::{
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
     Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
-    Webhooks, Withdrawals,
+    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
+    Table, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -108,6 +108,7 @@ memory_rows! {
     figures: AllFigures,
     owner: Owner,
     followed_tip: FollowedTip,
+    reorganisations: Reorganisations,
     catch_up: CatchUp,
     accounts: Accounts,
     rules: Rules,

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use bsv_invoicing::ledger::{ForgetBlock, Mine, Recover, Recovered, See};
-use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, TransactionState};
+use bsv_invoicing::ledger::{
+    CheckedProof, FollowReorganisation, ForgetBlock, Mine, Recover, Recovered, Refusal, See,
+};
+use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, ShownAs, TransactionState};
 
 use crate::network::Place;
 use crate::steps::{Parents, Pick, Showing};
 use crate::told::{Output, counts};
-use crate::world::{World, pick, proof};
+use crate::world::{World, checked, followed, pick, proof};
 
 impl World {
     /// The network shows a transaction, and the wallet is told.
@@ -56,7 +58,8 @@ impl World {
         let at = self.at(&self.rows);
         self.execute(&see, |world, _| {
             let old = world.told.state(transaction);
-            let new = match is_fee_sufficient || counts(old) {
+            let was_sufficient = world.told.entries[&transaction].shown >= ShownAs::Seen;
+            let new = match is_fee_sufficient || was_sufficient {
                 true => TransactionState::Seen,
                 false => TransactionState::Waiting,
             };
@@ -68,16 +71,43 @@ impl World {
     }
 
     fn mine(&mut self, transaction: u64, block: BlockPlace) {
-        let mine = Mine { transaction, proof: proof(block), now: self.now() };
+        self.mine_checked(transaction, checked(&self.rows, block));
+    }
+
+    /// The wallet checks that a transaction is in a block, and records it in a later step.
+    pub(crate) fn check_proof(&mut self, transaction: Pick) {
+        let Some(number) = self.any(transaction, |_| true) else { return };
+        if let Place::Block(block) = self.network.place(self.told.entries[&number].transaction) {
+            self.checked.push((number, checked(&self.rows, block)));
+        }
+    }
+
+    pub(crate) fn mine_late(&mut self, proof: Pick) {
+        let choice = pick(&(0..self.checked.len()).collect::<Vec<_>>(), proof);
+        let Some((number, checked)) = choice.map(|it| self.checked.swap_remove(it)) else { return };
+        let is_followed = checked.reorganisations != followed(&self.rows);
+        let is_in_chain = self.network.chain.contains(&checked.proof.block);
+        if self.told.entries.contains_key(&number) && (is_followed || is_in_chain) {
+            self.mine_checked(number, checked);
+        }
+    }
+
+    fn mine_checked(&mut self, transaction: u64, checked: CheckedProof) {
+        let is_late = checked.reorganisations != followed(&self.rows);
+        let block = checked.proof.block;
+        let mine = Mine { transaction, checked, now: self.now() };
         let at = self.at(&self.rows);
-        self.execute(&mine, |world, _| {
+        let mined = self.execute(&mine, |world, _| {
+            if is_late {
+                return;
+            }
             let new = TransactionState::Mined(block);
             if world.told.state(transaction) != new {
                 world.told.entries.get_mut(&transaction).unwrap().proofs += 1;
                 world.told.show(transaction, new, at);
             }
-        })
-        .unwrap();
+        });
+        assert_eq!(matches!(mined, Err(Refusal::Reorganised)), is_late, "{mined:?}");
     }
 
     pub(crate) fn show_rival(&mut self, transaction: Pick, rival: Pick, showing: Showing) {
@@ -102,12 +132,17 @@ impl World {
     pub(crate) fn lose_block(&mut self, to_mempool: bool, is_told: bool) {
         let Some(block) = self.network.lose_block(to_mempool) else { return };
         match is_told {
-            true => self.forget(block),
+            true => self.follow_reorganisation(vec![block]),
             false => self.untold_blocks.push(block),
         }
     }
 
-    pub(crate) fn forget(&mut self, block: BlockPlace) {
+    pub(crate) fn follow_reorganisation(&mut self, lost: Vec<BlockPlace>) {
+        self.execute(&FollowReorganisation, |_, _| ()).unwrap();
+        lost.into_iter().for_each(|block| self.forget(block));
+    }
+
+    fn forget(&mut self, block: BlockPlace) {
         let at = self.at(&self.rows);
         self.execute(&ForgetBlock { block, now: self.now() }, |world, _| {
             let there = world.told.entries.iter();

@@ -93,6 +93,8 @@ pub(crate) enum Step {
         is_told: bool,
     },
     TellBlocks,
+    CheckProof(Pick),
+    MineLate(Pick),
     Contest(Pick),
     Tell(Pick),
     Displace(Pick),
@@ -222,6 +224,8 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
             |(count, to_mempool, is_told)| Step::LoseBlocks { count, to_mempool, is_told }
         ),
         1 => Just(Step::TellBlocks),
+        2 => pick().prop_map(Step::CheckProof),
+        2 => pick().prop_map(Step::MineLate),
         3 => pick().prop_map(Step::Contest),
         2 => pick().prop_map(Step::Tell),
         3 => pick().prop_map(Step::Displace),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bsv_invoicing::{
-    Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, Purpose, ReceiptKey, Received,
-    Timestamp, TransactionState, Trust,
+    Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, PaymentRules, Purpose, ReceiptKey,
+    Received, ShownAs, Timestamp, TransactionState, Trust,
 };
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -38,7 +38,10 @@ pub(crate) struct Entry {
     /// When it arrived.
     pub(crate) at: Timestamp,
     pub(crate) state: TransactionState,
-    pub(crate) was_seen: bool,
+    /// The most that the network has ever shown of it.
+    pub(crate) shown: ShownAs,
+    /// Where its payer wants refunds.
+    pub(crate) wish: Option<String>,
     pub(crate) outputs: BTreeMap<u32, Output>,
     pub(crate) spends: BTreeSet<ReceiptKey>,
     pub(crate) until: Option<FollowedUntil>,
@@ -59,6 +62,10 @@ impl Entry {
             *paid.entry((it.invoice, it.user)).or_default() += it.satoshis;
         }
         paid
+    }
+
+    pub(crate) fn was_seen(&self) -> bool {
+        self.shown != ShownAs::Nothing
     }
 
     pub(crate) fn pays(&self, invoice: u64) -> bool {
@@ -90,6 +97,7 @@ pub(crate) struct ToldInvoice {
     pub(crate) key: KeyPath,
     pub(crate) expires_at: Timestamp,
     pub(crate) is_deleted: bool,
+    pub(crate) is_paid: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +110,7 @@ pub(crate) struct ToldPayment {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
+    pub(crate) rules: PaymentRules,
     pub(crate) entries: BTreeMap<u64, Entry>,
     pub(crate) invoices: BTreeMap<u64, ToldInvoice>,
     pub(crate) payments: BTreeMap<u64, ToldPayment>,
@@ -123,14 +132,15 @@ impl Told {
     ) {
         let state = TransactionState::Offered;
         let until = Some(FollowedUntil::Mined);
-        let (is_offered, was_seen, proofs) = (false, false, 0);
+        let (is_offered, shown, wish, proofs) = (false, ShownAs::Nothing, None, 0);
         let new = Entry {
             transaction,
             purpose,
             is_offered,
             at,
             state,
-            was_seen,
+            shown,
+            wish,
             outputs,
             spends,
             until,
@@ -194,7 +204,12 @@ impl Told {
     pub(crate) fn set(&mut self, number: u64, new: TransactionState, at: Timestamp) {
         let entry = self.entries.get_mut(&number).unwrap();
         entry.state = new;
-        entry.was_seen |= spends(new);
+        entry.shown = entry.shown.max(match new {
+            TransactionState::Mined(_) => ShownAs::Mined,
+            _ if counts(new) => ShownAs::Seen,
+            TransactionState::Waiting => ShownAs::Waiting,
+            _ => ShownAs::Nothing,
+        });
         entry.until = match new {
             TransactionState::Mined(_) => None,
             _ if is_lost(new) => Some(FollowedUntil::Time(at.after(DAY))),
@@ -205,6 +220,11 @@ impl Told {
             && let Some(cancellation) = self.pending_cancellation(payment)
         {
             self.set(cancellation, TransactionState::Refused, at);
+        }
+        let paid = self.entries[&number].outputs.values().filter_map(|it| it.invoice);
+        for invoice in paid.collect::<BTreeSet<_>>() {
+            let is_paid = self.is_paid_by_now(invoice);
+            self.invoices.get_mut(&invoice).unwrap().is_paid = is_paid;
         }
     }
 
@@ -217,7 +237,7 @@ impl Told {
     /// A payment to the wallet is refused. If there are too many refused ones, the last one is
     /// deleted.
     pub(crate) fn refuse(&mut self, number: u64, invoice: u64, at: Timestamp) {
-        if self.entries[&number].was_seen {
+        if self.entries[&number].was_seen() {
             return self.set(number, TransactionState::Invalid, at);
         }
         self.set(number, TransactionState::Refused, at);
@@ -347,21 +367,13 @@ impl Told {
                 continue;
             }
             let it = if maker.at < end { &mut received.in_time } else { &mut received.late };
-            match maker.state {
-                TransactionState::Mined(_) => it.mined += output.satoshis,
+            match (maker.state, maker.shown) {
+                (TransactionState::Mined(_), _) => it.mined += output.satoshis,
+                (_, ShownAs::Mined) => it.unmined += output.satoshis,
                 _ => it.unconfirmed += output.satoshis,
             }
         }
         received
-    }
-
-    /// The sum of an invoice's payments that came in time and count.
-    pub(crate) fn paid_satoshis(&self, invoice: u64) -> u64 {
-        let end = self.invoices[&invoice].expires_at;
-        let counting =
-            self.receipts().filter(|(_, _, maker)| counts(maker.state) && maker.at < end);
-        let paying = counting.filter(|(_, output, _)| output.invoice == Some(invoice));
-        paying.map(|(_, output, _)| output.satoshis).sum()
     }
 
     /// What can still be refunded of an invoice's payments.
@@ -386,8 +398,20 @@ impl Told {
     }
 
     pub(crate) fn is_paid(&self, invoice: u64) -> bool {
+        self.invoices[&invoice].is_paid
+    }
+
+    /// Whether an invoice is paid after a change. Above the limit, blocks must have paid it, and
+    /// what they held counts from then on until it is lost.
+    fn is_paid_by_now(&self, invoice: u64) -> bool {
         let it = &self.invoices[&invoice];
-        !it.is_deleted && self.paid_satoshis(invoice) >= it.satoshis.max(1)
+        let received = self.received(invoice).in_time;
+        let counting = match self.rules.zero_conf_limit {
+            Some(limit) if it.satoshis > limit && it.is_paid => received.mined + received.unmined,
+            Some(limit) if it.satoshis > limit => received.mined,
+            _ => received.sum(),
+        };
+        !it.is_deleted && counting >= it.satoshis.max(1)
     }
 
     /// The transaction that is being offered for an invoice: at most one at a time.

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use bsv_invoicing::ledger::{
-    BeginAccount, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See, TellContested,
+    BeginAccount, CheckedProof, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See,
+    SetRules, TellContested,
 };
 use bsv_invoicing::{
     BlockPlace, KeyPath, OutgoingPurpose, Proof, ReceiptKey, Selection, Timestamp, TransactionState,
@@ -32,6 +33,8 @@ pub(crate) struct World {
     pub(crate) users: Vec<(u64, KeyPath)>,
     /// Blocks that the chain has lost, if the wallet was not told so.
     pub(crate) untold_blocks: Vec<BlockPlace>,
+    /// Transactions, and proofs that were checked and not recorded yet.
+    pub(crate) checked: Vec<(u64, CheckedProof)>,
     /// The reservations, with their purposes and amounts.
     pub(crate) reserved: Vec<(Reservation, OutgoingPurpose, u64)>,
     pub(crate) prepared: Vec<(u64, Selection)>,
@@ -45,6 +48,14 @@ pub(crate) fn pick<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
 }
 
 impl World {
+    /// A wallet where only payments in blocks count for invoices above a limit, if there is one.
+    pub(crate) fn with_limit(zero_conf_limit: Option<u64>) -> Self {
+        let mut world = Self::default();
+        world.told.rules.zero_conf_limit = zero_conf_limit;
+        world.rows.apply(&SetRules { rules: world.told.rules });
+        world
+    }
+
     pub(crate) fn take(&mut self, step: Step) {
         self.clock += 1_000_000;
         match step {
@@ -77,10 +88,11 @@ impl World {
                 (0..count).for_each(|_| self.lose_block(to_mempool, is_told));
             }
             Step::TellBlocks => {
-                for block in std::mem::take(&mut self.untold_blocks) {
-                    self.forget(block);
-                }
+                let lost = std::mem::take(&mut self.untold_blocks);
+                self.follow_reorganisation(lost);
             }
+            Step::CheckProof(transaction) => self.check_proof(transaction),
+            Step::MineLate(proof) => self.mine_late(proof),
             Step::Contest(transaction) => self.contest(transaction),
             Step::Tell(transaction) => self.tell_contested(transaction),
             Step::Displace(transaction) => self.displace(transaction),
@@ -120,6 +132,7 @@ impl World {
             Step::Sweep { hours } => self.sweep(hours),
             Step::MarkRead { transaction, is_read } => self.mark_read(transaction, is_read),
         }
+        checks::check_blocks(&self.rows, &self.network, &self.untold_blocks);
         self.check_undone_and_redone();
     }
 
@@ -188,6 +201,10 @@ impl World {
     /// Checks that a transaction which is displaced, and then shown again with all that was
     /// displaced with it, is as before.
     fn check_undone_and_redone(&self) {
+        if self.told.rules.zero_conf_limit.is_some() {
+            // A payment that is shown again counts above the limit once a block holds it again.
+            return;
+        }
         let choice = Pick::try_from(self.clock / 1_000_000 % 65_000).unwrap();
         let Some(transaction) = self.any(choice, spends) else { return };
         let (mut rows, now) = (self.rows.clone(), self.at(&self.rows));
@@ -205,7 +222,7 @@ impl World {
             rows.apply(&See { transaction, is_fee_sufficient, now });
             match state {
                 TransactionState::Mined(block) => {
-                    rows.apply(&Mine { transaction, proof: proof(block), now });
+                    rows.apply(&Mine { transaction, checked: checked(&rows, block), now });
                 }
                 TransactionState::Contested { told } => {
                     rows.apply(&Contest { transaction, now });
@@ -218,6 +235,16 @@ impl World {
         }
         assert_eq!(checks::books(&rows), checks::books(&self.rows), "undone and redone");
     }
+}
+
+/// A proof that is checked now.
+pub(crate) fn checked(rows: &MemoryRows, block: BlockPlace) -> CheckedProof {
+    CheckedProof { proof: proof(block), reorganisations: followed(rows) }
+}
+
+/// How many reorganisations the wallet has followed.
+pub(crate) fn followed(rows: &MemoryRows) -> u64 {
+    rows.reorganisations.get(&()).copied().unwrap_or_default()
 }
 
 pub(crate) fn proof(block: BlockPlace) -> Proof {

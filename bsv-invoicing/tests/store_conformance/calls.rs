@@ -9,8 +9,8 @@ use bsv_invoicing::ledger::queries::{
 };
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
 use bsv_invoicing::ledger::{
-    Accept, Adopt, BeginAccount, Contest, CreateInvoice, CreateUser, DeleteInvoice, Displace,
-    FollowTip, ForgetBlock, Invalidate, Join, Leave, MarkRead, Mine, Offer, Offered,
+    Accept, Adopt, BeginAccount, CheckedProof, Contest, CreateInvoice, CreateUser, DeleteInvoice,
+    Displace, FollowTip, ForgetBlock, Invalidate, Join, Leave, MarkRead, Mine, Offer, Offered,
     PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal, Refuse,
     RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow, UserRecord,
 };
@@ -107,7 +107,7 @@ calls! {
     execute: offer(payment: Offer) -> Offered = payment;
     execute: refuse(transaction: u64, now: Timestamp) -> () = Refuse { transaction, now };
     execute: mine(transaction: u64, proof: Proof, now: Timestamp) -> () =
-        Mine { transaction, proof, now };
+        Mine { transaction, checked: CheckedProof { proof, reorganisations: 0 }, now };
     execute: forget_block(block: BlockPlace, now: Timestamp) -> () = ForgetBlock { block, now };
     execute: contest(transaction: u64, now: Timestamp) -> () = Contest { transaction, now };
     execute: tell_contested(transaction: u64, now: Timestamp) -> () =

@@ -17,6 +17,7 @@ mod noticed;
 mod pages;
 mod payments;
 mod refunds;
+mod reorganised;
 mod reservations;
 mod sweep;
 mod telling;
@@ -184,6 +185,10 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
+    check::<P>("a proof from before a reorganisation is refused", reorganised::late_proofs).await;
+    check::<P>("what a block has paid stays paid", reorganised::paid_by_a_block).await;
+    check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
+    check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;
     check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
     check::<P>("a released reservation cannot be recorded", reservations::recorded_too_late).await;
     check::<P>("a reserved coin is lost with its maker", reservations::displaced).await;

@@ -3,7 +3,7 @@
 
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
 use bsv_invoicing::ledger::{Offered, Reservation, Reserve, Reserved};
-use bsv_invoicing::{FollowedUntil, Spending, TransactionState, WalletStore};
+use bsv_invoicing::{FollowedUntil, ShownAs, Spending, TransactionState, WalletStore};
 use bsv_tx::{OutPoint, Txid};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -113,7 +113,7 @@ struct ModelTransaction {
     txid: Option<Txid>,
     kind: Kind,
     state: State,
-    was_seen: bool,
+    shown: ShownAs,
     inputs: Vec<usize>,
 }
 
@@ -186,8 +186,10 @@ impl Model {
             Step::SeeWaiting(choice) => {
                 let Some((chosen, number)) = self.choose_known(choice) else { return };
                 store.see_waiting(number, now).await.unwrap();
-                let counts = self.transactions[chosen].state.is(TransactionState::counts);
-                let state = if counts { TransactionState::Seen } else { TransactionState::Waiting };
+                let state = match self.transactions[chosen].shown >= ShownAs::Seen {
+                    true => TransactionState::Seen,
+                    false => TransactionState::Waiting,
+                };
                 self.see(chosen, state);
             }
             Step::Mine(choice, height) => {
@@ -273,8 +275,8 @@ impl Model {
         let txid = Some(offer.transaction.txid);
         let number = begin_with(store, offer).await.number;
         let kind = Kind::Incoming { invoice, satoshis };
-        let (state, was_seen, inputs) = (OFFERED, false, vec![]);
-        let maker = self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
+        let (state, shown, inputs) = (OFFERED, ShownAs::Nothing, vec![]);
+        let maker = self.add(ModelTransaction { number, txid, kind, state, shown, inputs });
         self.coins.push(ModelCoin { maker, vout: 0, satoshis, spender: None });
     }
 
@@ -323,8 +325,8 @@ impl Model {
                 assert!(total - satoshis >= change);
                 let number = reservation.number;
                 let kind = Kind::Outgoing { payment: None, made_of: Box::new((new, reservation)) };
-                let (txid, state, was_seen) = (None, State::Reserved, false);
-                self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
+                let (txid, state, shown) = (None, State::Reserved, ShownAs::Nothing);
+                self.add(ModelTransaction { number, txid, kind, state, shown, inputs });
             }
             Ok(Reserved::Before(payment)) => panic!("{payment:?}"),
             Err(WalletStoreError::Refused(Refusal::InsufficientFunds {
@@ -415,9 +417,9 @@ impl Model {
         let input = self.coin(&transaction.inputs[0].previous_output);
         assert!(self.transactions[of].inputs.contains(&input));
         let satoshis = transaction.outputs[0].satoshis;
-        let (kind, state, was_seen) = (Kind::Cancellation { of }, OFFERED, false);
+        let (kind, state, shown) = (Kind::Cancellation { of }, OFFERED, ShownAs::Nothing);
         let (txid, inputs) = (Some(transaction.txid()), vec![input]);
-        let maker = self.add(ModelTransaction { number, txid, kind, state, was_seen, inputs });
+        let maker = self.add(ModelTransaction { number, txid, kind, state, shown, inputs });
         self.coins.push(ModelCoin { maker, vout: 0, satoshis, spender: None });
     }
 
@@ -426,11 +428,11 @@ impl Model {
         let Some(chosen) = self.choose(choice, |it| it.state.is(TransactionState::is_open)) else {
             return;
         };
-        let ModelTransaction { number, ref kind, was_seen, .. } = self.transactions[chosen];
+        let ModelTransaction { number, ref kind, shown, .. } = self.transactions[chosen];
         match *kind {
             Kind::Incoming { .. } => {
                 store.refuse(number, now).await.unwrap();
-                let state = match was_seen {
+                let state = match shown != ShownAs::Nothing {
                     true => TransactionState::Invalid,
                     false => TransactionState::Refused,
                 };
@@ -507,7 +509,12 @@ impl Model {
     fn set_state(&mut self, chosen: usize, state: State) {
         let it = &mut self.transactions[chosen];
         it.state = state;
-        it.was_seen |= state.is(TransactionState::spends);
+        it.shown = it.shown.max(match state {
+            State::Known(TransactionState::Mined(_)) => ShownAs::Mined,
+            state if state.is(TransactionState::counts) => ShownAs::Seen,
+            state if state.is(TransactionState::spends) => ShownAs::Waiting,
+            _ => ShownAs::Nothing,
+        });
         let (holds_coins, is_outgoing) = (it.holds_coins(), it.is_outgoing());
         for input in it.inputs.clone() {
             let spender = &mut self.coins[input].spender;
@@ -572,7 +579,7 @@ impl Model {
                 continue;
             };
             let record = record.unwrap();
-            assert_eq!((record.state, record.was_seen), (state, it.was_seen), "{it:?} {self:#?}");
+            assert_eq!((record.state, record.shown), (state, it.shown), "{it:?} {self:#?}");
             let until = followed.iter().find(|followed| followed.number == it.number);
             let until = until.map(|followed| followed.until);
             match state {

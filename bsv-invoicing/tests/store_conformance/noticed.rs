@@ -3,8 +3,8 @@
 use bsv_invoicing::ledger::queries::{GetBalance, GetIncoming, GetInvoice, GetReceived};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    BeginAccount, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched, MarkPaid, Notice,
-    Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
+    BeginAccount, CheckedProof, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched,
+    MarkPaid, Notice, Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
 };
 use bsv_invoicing::{
     COINBASE_MATURITY, Counting, InvoiceState, KeyPath, LatePayments, PaymentRules, Received,
@@ -51,7 +51,7 @@ pub(super) async fn notice(
 pub(super) const MEMPOOL: ShownPlace = ShownPlace::Mempool { is_fee_sufficient: true };
 
 pub(super) fn block(height: u8) -> ShownPlace {
-    ShownPlace::Block(proof(height))
+    ShownPlace::Block(CheckedProof { proof: proof(height), reorganisations: 0 })
 }
 
 async fn state(store: &impl WalletStore, invoice: u64, s: u64) -> InvoiceState {
@@ -77,7 +77,7 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     for _ in 0..2 {
         notice(store, &both, block(7), 5).await;
     }
-    let of_second = Counting { unconfirmed: 600, mined: 400 };
+    let of_second = Counting { unconfirmed: 600, unmined: 0, mined: 400 };
     assert_eq!(received(store, 2).await.in_time, of_second);
     assert_eq!(store.get(GetIncoming(2)).await.unwrap().len(), 2);
     assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);

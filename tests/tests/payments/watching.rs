@@ -297,8 +297,20 @@ fn above_the_limit_only_mined_payments_count() {
     // The terms do not ask anybody to pay it again.
     let reply = shop.server.payments().get(&format!("/api/v1/payment/{large}"));
     assert_eq!((reply.status, json_of(&reply)["code"].clone()), (409, json!("payment-in-flight")));
+    let block = node.mine(1)[0];
+    let settlement = || shop.get(&format!("/api/v1/invoices/{large}/settlement"));
+    wait_until("it counts", || settlement()["confirmations"] == 1);
+    assert_eq!(shop.state(&large), "paid");
+    // Nobody has to pay it again because a block has left the chain.
+    node.call("invalidateblock", json!([block.to_string()]));
+    wait_until("it is in no block", || shop.payments(&large)[0]["state"] == "accepted");
+    let unmined = settlement();
+    assert_eq!(unmined["confirmations"], 0);
+    assert_eq!((&unmined["state"], &unmined["dueSatoshis"]), (&json!("paid"), &json!(0)));
+    let events = json_of(&shop.server.wallet().get("/api/v1/events?types=invoice.unpaid"));
+    assert_eq!(events["events"], json!([]));
     node.mine(1);
-    wait_until("it counts", || shop.state(&large) == "paid");
+    wait_until("it is mined again", || settlement()["confirmations"] == 1);
 }
 
 #[test]

@@ -6,8 +6,9 @@ use bsv_invoicing::ledger::rows::{
     Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked,
     Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
-    ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -51,6 +52,7 @@ dump!(
     IdempotencyAges,
     Owner,
     FollowedTip,
+    Reorganisations,
     CatchUp,
     Accounts,
     Rules,

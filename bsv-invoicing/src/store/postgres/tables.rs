@@ -8,8 +8,8 @@ use crate::ledger::rows::{
     EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
     Marked, Messages, MinedAt, NewlyWatched, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
-    RawTransactions, Receipts, ReceivedFor, Refunds, Rescan, Reservations, Rules, Spendable,
-    Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    RawTransactions, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules,
+    Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
     WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
@@ -105,6 +105,7 @@ sql_tables! {
     IdempotencyAges in "idempotency_age": at, route, key => ;
     Owner in "owner": what => fingerprint;
     FollowedTip in "followed_tip": => height, hash;
+    Reorganisations in "reorganisation": => count;
     CatchUp in "catch_up": => height;
     Accounts in "account": number => last_invoice_before, last_user_before;
     Rules in "rules": => underpaid_tolerance, accepts_late, zero_conf_limit;
@@ -123,7 +124,8 @@ sql_tables! {
     Unassigned in "unassigned": maker, vout => ;
     Spends in "spent": spender, maker, vout => ;
     Incoming in "incoming": invoice, tx => ;
-    ReceivedFor in "received_for": invoice => unconfirmed, mined, late_unconfirmed, late_mined;
+    ReceivedFor in "received_for": invoice =>
+        unconfirmed, unmined, mined, late_unconfirmed, late_unmined, late_mined;
     Marked in "marked": invoice => at;
     InFlight in "in_flight": invoice => tx;
     Refunds in "refund_to": tx => address;

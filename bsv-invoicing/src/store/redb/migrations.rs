@@ -19,7 +19,7 @@ use self::tables::{
     CHANGE, EVENTS, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
     TRANSACTIONS,
 };
-use self::watching::watch_scripts;
+use self::watching::{tell_unmined_apart, watch_scripts};
 use super::rows::create_tables;
 use crate::ledger::attempts::url_hash;
 use crate::store::stored::WAS_SEEN;
@@ -134,7 +134,8 @@ fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
 }
 
 fn add_claims(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    create_tables(transaction)
+    create_tables(transaction)?;
+    tell_unmined_apart(transaction)
 }
 
 /// The first entry of the log names the seed, if there is one.

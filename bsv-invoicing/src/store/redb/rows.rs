@@ -13,9 +13,9 @@ use crate::ledger::rows::{
     Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
     LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
-    Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Rescan,
-    Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers, Transactions,
-    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations,
+    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
+    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -116,6 +116,7 @@ tables! {
     figures: AllFigures,
     owner: Owner,
     followed_tip: FollowedTip,
+    reorganisations: Reorganisations,
     catch_up: CatchUp,
     accounts: Accounts,
     rules: Rules,

@@ -12,8 +12,9 @@ use crate::ledger::rows::{
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
     OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    Rescan, RescanFrom, Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions,
-    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    Reorganisations, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
+    Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -26,7 +27,8 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+    BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, ShownAs, TransactionRecord,
+    TransactionState,
 };
 use crate::model::user::UserDraft;
 use crate::model::webhook::WebhookId;
@@ -215,6 +217,12 @@ stored_kind! {
 }
 
 stored_kind! {
+    Reorganisations in "reorganisations": () => u64;
+    key _key: (), { let () = _key; Ok(()) };
+    row row: *row, |_key, row| Ok(row);
+}
+
+stored_kind! {
     CatchUp in "catch up": () => Option<u32>;
     key _key: (), { let () = _key; Ok(()) };
     row row: *row, |_key, row| Ok(row);
@@ -278,16 +286,21 @@ stored_kind! {
 
 // Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
 stored_kind! {
-    ReceivedFor in "received for": u64 => [u64; 4];
+    ReceivedFor in "received for invoices": u64 => [u64; 6];
     key key: *key, Ok(key);
-    row row: [
-        row.in_time.unconfirmed, row.in_time.mined, row.late.unconfirmed, row.late.mined,
-    ], |_key, row| {
-        let [unconfirmed, mined, late_unconfirmed, late_mined] = row;
-        Ok(Received {
-            in_time: Counting { unconfirmed, mined },
-            late: Counting { unconfirmed: late_unconfirmed, mined: late_mined },
-        })
+    row row: {
+        let Received { in_time, late } = row;
+        [
+            in_time.unconfirmed, in_time.unmined, in_time.mined,
+            late.unconfirmed, late.unmined, late.mined,
+        ]
+    }, |_key, row| {
+        let [in_time @ .., _, _, _] = row;
+        let [_, _, _, late @ ..] = row;
+        let counting = |[unconfirmed, unmined, mined]: [u64; 3]| {
+            Counting { unconfirmed, unmined, mined }
+        };
+        Ok(Received { in_time: counting(in_time), late: counting(late) })
     };
 }
 
@@ -596,8 +609,11 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
         .ok_or_else(|| Damaged("a coin of an unknown chain".to_owned()))
 }
 
-/// The bit in the number of a state that says that the network has shown the transaction at some
-/// time.
+/// The bits in the number of a state that say the most that the network has shown of the
+/// transaction, and their lowest bit.
+const SHOWN_BITS: u8 = 0xc0;
+const LOWEST_SHOWN_BIT: u32 = 6;
+/// The bit that says that it was in the mempool or in a block.
 pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
 type TransactionRow = <Transactions as StoredKind>::StoredRow;
@@ -622,7 +638,7 @@ fn transaction_row(record: &TransactionRecord) -> Stored<'static, TransactionRow
         TransactionState::Invalid => 9,
         TransactionState::Cancelled => 10,
     };
-    let state = if record.was_seen { state | WAS_SEEN } else { state };
+    let state = state | ((record.shown as u8) << LOWEST_SHOWN_BIT);
     let block = record.state.block().map(|place| (place.height, *place.hash.as_bytes()));
     let at = record.at.as_micros();
     (*record.txid.as_bytes(), purpose, subject, state, record.satoshis, at, block)
@@ -633,8 +649,13 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
     let block =
         block.map(|(height, hash)| BlockPlace { hash: BlockHash::from_bytes(hash), height });
     let damaged = |what: &str| Damaged(format!("a transaction {what}"));
-    let was_seen = state & WAS_SEEN != 0;
-    let state = match (state & !WAS_SEEN, block) {
+    let shown = match (state & SHOWN_BITS) >> LOWEST_SHOWN_BIT {
+        0 => ShownAs::Nothing,
+        1 => ShownAs::Waiting,
+        2 => ShownAs::Seen,
+        _ => ShownAs::Mined,
+    };
+    let state = match (state & !SHOWN_BITS, block) {
         (1, None) => TransactionState::Offered,
         (2, None) => TransactionState::Seen,
         (2, Some(block)) => TransactionState::Mined(block),
@@ -660,8 +681,9 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
             _ => return Err(damaged("of an unknown purpose")),
         },
         state,
-        was_seen: was_seen || state.spends(),
+        shown,
         satoshis,
         at: Timestamp::from_micros(at),
-    })
+    }
+    .in_state(state))
 }

@@ -6,6 +6,7 @@ use bsv_tx::Txid;
 
 use crate::dpp::{ChannelMessage, MerkleProof};
 use crate::error::Error;
+use crate::ledger::{CheckedProof, GetReorganisations, Mine};
 use crate::model::transaction::Proof;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -20,10 +21,10 @@ impl<S: WalletStore> Wallet<S> {
         txid: &Txid,
     ) -> Result<(), Error> {
         let node = &self.node()?.operating;
-        match self.proof_of_payee(node, payment, txid).await? {
-            Some(proof) => self.note_mined(number, proof).await,
-            None => Ok(()),
-        }
+        let reorganisations = self.store.get(GetReorganisations).await?;
+        let Some(proof) = self.proof_of_payee(node, payment, txid).await? else { return Ok(()) };
+        let checked = CheckedProof { proof, reorganisations };
+        Ok(self.store.execute(Mine { transaction: number, checked, now: self.now() }).await?)
     }
 
     /// The proof that the payee offers, if it is valid.

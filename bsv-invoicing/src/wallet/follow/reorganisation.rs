@@ -4,9 +4,9 @@ use bsv_network::{ChainTip, NodeRpc};
 use bsv_tx::BlockHash;
 
 use crate::error::Error;
-use crate::ledger::ForgetBlock;
 use crate::ledger::queries::{GetBlocks, GetFollowedTip};
 use crate::ledger::rows::FollowedBlock;
+use crate::ledger::{FollowReorganisation, ForgetBlock};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
@@ -68,6 +68,9 @@ impl<S: WalletStore> Wallet<S> {
                 // them.
                 let followed = last.map_or(0, |last| last.height);
                 let height = fork.height().unwrap_or(followed);
+                if fork != Fork::None {
+                    self.store.execute(FollowReorganisation).await?;
+                }
                 self.forget_blocks_after(node, height).await?;
                 Ok(fork)
             }
@@ -79,6 +82,7 @@ impl<S: WalletStore> Wallet<S> {
                 Ok(Fork::OtherChain)
             }
             Place::Unknown => {
+                self.store.execute(FollowReorganisation).await?;
                 let (kept, lost) = self.forget_blocks_after(node, 0).await?;
                 let is_other_chain = kept == 0;
                 if is_other_chain {

@@ -33,6 +33,15 @@ impl Standing {
     const ALONE: Self = Self::New { ancestors: Vec::new() };
 }
 
+/// Which payment of the invoice is being offered to the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnItsWay {
+    None,
+    /// The one that has arrived.
+    This,
+    Other,
+}
+
 impl<S: WalletStore> Wallet<S> {
     /// The command for a payment with this transaction, if it can be offered to the network. A
     /// payment that the network already has is recorded, whatever it pays and whenever it comes.
@@ -41,15 +50,11 @@ impl<S: WalletStore> Wallet<S> {
         invoice: &Invoice,
         posted: &FormedTransaction,
         refund_to: Option<String>,
-        is_other_offered: bool,
+        on_its_way: OnItsWay,
     ) -> Result<Offer, Error> {
         let transaction = posted.transaction();
         let receipts = self.receipts(invoice, transaction)?;
-        let checked = match is_other_offered {
-            true => Err(Error::InFlight(invoice.id.to_string())),
-            false => self.check(invoice, posted, &receipts).await,
-        };
-        let standing = match checked {
+        let standing = match self.check(invoice, posted, &receipts, on_its_way).await {
             Ok(standing) => standing,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
@@ -88,11 +93,16 @@ impl<S: WalletStore> Wallet<S> {
         invoice: &Invoice,
         posted: &FormedTransaction,
         receipts: &[NewReceipt],
+        on_its_way: OnItsWay,
     ) -> Result<Standing, Error> {
-        if invoice.in_flight {
-            // It may already have been sent, and no check can take that back.
-            self.check_outputs(invoice, receipts).await?;
-            return Ok(Standing::ALONE);
+        match on_its_way {
+            OnItsWay::None => {}
+            OnItsWay::This => {
+                // It may already have been sent, and no check can take that back.
+                self.check_outputs(invoice, receipts).await?;
+                return Ok(Standing::ALONE);
+            }
+            OnItsWay::Other => return Err(Error::InFlight(invoice.id.to_string())),
         }
         self.check_payable(invoice)?;
         self.check_outputs(invoice, receipts).await?;

@@ -10,10 +10,13 @@ use super::block_time;
 use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
-use crate::ledger::{FollowTip, GetRescan, Known, Notice, Noticed, SetRescan, ShownPlace};
+use crate::ledger::{
+    CheckedProof, FollowTip, GetReorganisations, GetRescan, Known, Notice, Noticed, Refusal,
+    SetRescan, ShownPlace,
+};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
-use crate::store::WalletStore;
+use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
+use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::block_parts::{BlockParts, Found};
 use crate::wallet::node::away;
@@ -76,6 +79,7 @@ impl<S: WalletStore> Wallet<S> {
         height: u32,
         previous: Option<BlockHash>,
     ) -> Result<Option<FollowedBlock>, Error> {
+        let reorganisations = self.store.get(GetReorganisations).await?;
         let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
         let Some(block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
         if previous.is_some_and(|previous| previous != block.header.previous_block) {
@@ -99,12 +103,22 @@ impl<S: WalletStore> Wallet<S> {
             if part.is_empty() {
                 return Ok(Some(FollowedBlock { height, hash }));
             }
-            self.notice_mined(part, came_at).await?;
+            match self.notice_mined(part, reorganisations, came_at).await {
+                Err(WalletStoreError::Refused(Refusal::Reorganised)) => {
+                    return Box::pin(self.read_block(node, height, previous)).await;
+                }
+                noticed => noticed?,
+            }
         }
     }
 
     /// Records transactions of a block, as far as the books lack something of them.
-    async fn notice_mined(&self, part: Vec<Found<()>>, came_at: Timestamp) -> Result<(), Error> {
+    async fn notice_mined(
+        &self,
+        part: Vec<Found<()>>,
+        reorganisations: u64,
+        came_at: Timestamp,
+    ) -> Result<(), WalletStoreError> {
         let (mut shown, mut txids) = (Vec::new(), HashSet::new());
         for Found { transaction, proof, .. } in part {
             let transaction = Arc::new(transaction);
@@ -114,19 +128,16 @@ impl<S: WalletStore> Wallet<S> {
             let known = self.known(&transaction).await?;
             if may_spend_news || known.is_some_and(|known| is_news(&known, &proof)) {
                 txids.insert(transaction.txid);
-                shown.push(noticed(Arc::unwrap_or_clone(transaction), proof, came_at));
+                let place = ShownPlace::Block(CheckedProof { proof, reorganisations });
+                let transaction = Arc::unwrap_or_clone(transaction);
+                shown.push(Noticed { transaction, place, came_at });
             }
         }
         if shown.is_empty() {
             return Ok(());
         }
-        Ok(self.store.execute(Notice { shown, now: self.now() }).await?)
+        self.store.execute(Notice { shown, now: self.now() }).await
     }
-}
-
-/// A transaction that a block shows.
-fn noticed(transaction: EncodedTransaction, proof: Proof, came_at: Timestamp) -> Noticed {
-    Noticed { transaction, place: ShownPlace::Block(proof), came_at }
 }
 
 /// Whether the books lack something of a transaction in a block.

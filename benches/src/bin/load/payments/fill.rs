@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bsv_invoicing::dpp::ReceivedTerms;
 use bsv_invoicing::dpp::{Destination, Dialect};
 use bsv_invoicing::ledger::queries::GetLastEventAt;
-use bsv_invoicing::ledger::{Mine, Offer, Offered};
+use bsv_invoicing::ledger::{CheckedProof, Mine, Offer, Offered};
 use bsv_invoicing::{
     BlockPlace, Chain, InvoiceDraft, KeyPath, NewReceipt, Proof, RedbWalletStore, Wallet,
     WalletSettings, WalletStore,
@@ -117,8 +117,8 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
             panic!("it was not there before")
         };
         // Its block is far below the tip, so that the wallet does not watch it any more.
-        let proof = proof(payment.txid);
-        store.execute(Mine { transaction: payment.number, proof, now }).await.unwrap();
+        let checked = CheckedProof { proof: proof(payment.txid), reorganisations: 0 };
+        store.execute(Mine { transaction: payment.number, checked, now }).await.unwrap();
         invoice += CALLERS;
     }
 }

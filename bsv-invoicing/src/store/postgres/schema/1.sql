@@ -182,6 +182,8 @@ CREATE TABLE followed_tip (
   hash bytea NOT NULL
 );
 
+CREATE TABLE reorganisation (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
+
 CREATE TABLE catch_up (one boolean PRIMARY KEY CHECK (one), height bigint);
 
 CREATE TABLE account (
@@ -290,8 +292,10 @@ CREATE TABLE incoming (
 CREATE TABLE received_for (
   invoice bigint PRIMARY KEY,
   unconfirmed bigint NOT NULL,
+  unmined bigint NOT NULL,
   mined bigint NOT NULL,
   late_unconfirmed bigint NOT NULL,
+  late_unmined bigint NOT NULL,
   late_mined bigint NOT NULL
 ) WITH (fillfactor = 80);
 

@@ -15,6 +15,9 @@ const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
     TableDefinition::new("transaction numbers");
 /// Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
 const RECEIVED_FOR: TableDefinition<'_, u64, [u64; 4]> = TableDefinition::new("received for");
+/// The same, with a part that was in blocks between both parts.
+const RECEIVED_IN_PARTS: TableDefinition<'_, u64, [u64; 6]> =
+    TableDefinition::new("received for invoices");
 /// The key is the account, chain and index of the first key. The value is the index after the last
 /// key.
 const WATCH_BACKLOG: TableDefinition<'_, (u32, u8, u32), u32> =
@@ -40,6 +43,21 @@ pub(super) fn watch_scripts(transaction: &WriteTransaction) -> Result<(), StoreE
         let created_at = row.1.value().2;
         transaction.open_table(RESCAN)?.insert((), (false, created_at))?;
     }
+    Ok(())
+}
+
+/// Tells payments that were in blocks from those that never were. Those of older versions count as
+/// if they never were.
+pub(super) fn tell_unmined_apart(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut in_parts = transaction.open_table(RECEIVED_IN_PARTS)?;
+    for row in transaction.open_table(RECEIVED_FOR)?.iter()? {
+        let (invoice, row) = row?;
+        let [unconfirmed, mined, late_unconfirmed, late_mined] = row.value();
+        let row = [unconfirmed, 0, mined, late_unconfirmed, 0, late_mined];
+        in_parts.insert(invoice.value(), row)?;
+    }
+    drop(in_parts);
+    transaction.delete_table(RECEIVED_FOR)?;
     Ok(())
 }
 

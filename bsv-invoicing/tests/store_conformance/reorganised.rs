@@ -1,0 +1,117 @@
+//! Reorganisations, and what the network has shown before them.
+
+use bsv_invoicing::ledger::queries::{GetInvoice, GetProofs, GetReceived, GetRecord};
+use bsv_invoicing::ledger::rows::FollowedBlock;
+use bsv_invoicing::ledger::{
+    CheckedProof, FollowReorganisation, FollowTip, GetReorganisations, Mine, Notice, Noticed,
+    Offer, See, SetRules, ShownPlace,
+};
+use bsv_invoicing::{Counting, InvoiceState, PaymentRules, ShownAs, TransactionState, WalletStore};
+use bsv_tx::BlockHash;
+
+use super::making::*;
+use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
+use super::*;
+
+/// A proof that was checked before a reorganisation says nothing after it. A chain that only grows
+/// changes nothing.
+pub(super) async fn late_proofs(store: &impl WalletStore) {
+    shown(store, 2).await;
+    let [first, second] = [1, 2].map(|it| paying_invoices(&[(it, SATOSHIS)], it as usize));
+    notice(store, &first, MEMPOOL, 1).await;
+    let checked = |reorganisations| CheckedProof { proof: proof(7), reorganisations };
+    let mine = |reorganisations| {
+        let checked = checked(reorganisations);
+        store.execute(Mine { transaction: 1, checked, now: at(3) })
+    };
+    let noticing = |reorganisations| {
+        let place = ShownPlace::Block(checked(reorganisations));
+        let noticed = Noticed { transaction: (&second).into(), place, came_at: at(3) };
+        store.execute(Notice { shown: vec![noticed], now: at(3) })
+    };
+    store.execute(FollowReorganisation).await.unwrap();
+    assert_eq!(store.get(GetReorganisations).await.unwrap(), 1);
+    assert_refused!(mine(0).await, Refusal::Reorganised);
+    assert_refused!(noticing(0).await, Refusal::Reorganised);
+    assert_eq!(store.get(GetRecord(1)).await.unwrap().unwrap().state, TransactionState::Seen);
+    assert_eq!(store.get(GetRecord(2)).await.unwrap(), None);
+    let tip = FollowedBlock { height: 8, hash: BlockHash::from_bytes([8; 32]) };
+    store.execute(FollowTip { tip }).await.unwrap();
+    mine(1).await.unwrap();
+    noticing(1).await.unwrap();
+    for number in [1, 2] {
+        assert_eq!(store.get(GetProofs(number)).await.unwrap().len(), 1);
+    }
+}
+
+/// Above the limit, what a block has paid stays paid until it is lost, and nothing else pays.
+pub(super) async fn paid_by_a_block(store: &impl WalletStore) {
+    let rules = PaymentRules { zero_conf_limit: Some(SATOSHIS - 1), ..PaymentRules::default() };
+    store.execute(SetRules { rules }).await.unwrap();
+    shown(store, 2).await;
+    let [whole, part, rest] = [&[(1, SATOSHIS)][..], &[(2, 400)], &[(2, SATOSHIS - 400)]]
+        .map(|paid| paying_invoices(paid, paid[0].1 as usize));
+    for transaction in [&whole, &part] {
+        notice(store, transaction, block(7), 1).await;
+    }
+    let state = async |invoice| store.get(GetInvoice(invoice)).await.unwrap().unwrap().state(at(9));
+    assert_eq!(state(1).await, InvoiceState::Paid);
+    let last_event = store.events(0, 1000).await.unwrap().len();
+    store.forget_block(proof(7).block, at(2)).await.unwrap();
+    assert_eq!(state(1).await, InvoiceState::Paid, "contested");
+    let settlement = store.get(GetReceived(1)).await.unwrap();
+    assert_eq!((settlement.confirmations, settlement.contested), (Some(0), true));
+    let unmined = Counting { unconfirmed: 0, unmined: SATOSHIS, mined: 0 };
+    assert_eq!(settlement.received.in_time, unmined);
+    notice(store, &whole, MEMPOOL, 3).await;
+    assert_eq!(state(1).await, InvoiceState::Paid, "seen");
+    let events = store.events(last_event as u64, 1000).await.unwrap();
+    let told: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert!(!told.contains(&EventKind::InvoiceUnpaid), "{told:?}");
+    // Blocks have never paid the second one, though the parts that they have held would suffice.
+    notice(store, &rest, block(8), 4).await;
+    assert_eq!(state(2).await, InvoiceState::Pending);
+    store.displace(1, at(5)).await.unwrap();
+    assert_eq!(state(1).await, InvoiceState::Pending, "displaced");
+    notice(store, &whole, MEMPOOL, 6).await;
+    assert_eq!(state(1).await, InvoiceState::Pending, "seen again");
+}
+
+/// A fee that was sufficient once stays sufficient.
+pub(super) async fn paid_for_once(store: &impl WalletStore) {
+    shown(store, 1).await;
+    let see =
+        |is_fee_sufficient, s| store.execute(See { transaction: 1, is_fee_sufficient, now: at(s) });
+    let record = async || store.get(GetRecord(1)).await.unwrap().unwrap();
+    let waiting = ShownPlace::Mempool { is_fee_sufficient: false };
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), waiting, 1).await;
+    assert_eq!(
+        (record().await.state, record().await.shown),
+        (TransactionState::Waiting, ShownAs::Waiting)
+    );
+    see(true, 2).await.unwrap();
+    see(false, 3).await.unwrap();
+    assert_eq!(record().await.state, TransactionState::Seen);
+    store.displace(1, at(4)).await.unwrap();
+    see(false, 5).await.unwrap();
+    assert_eq!(
+        (record().await.state, record().await.shown),
+        (TransactionState::Seen, ShownAs::Seen)
+    );
+}
+
+/// Once the network has shown a transaction, no message says where its refunds go.
+pub(super) async fn wishes_of_strangers(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let wishing = |wish: &str, s| {
+        let refund_to = Some(wish.to_owned());
+        store.offer(Offer { refund_to, ..incoming(1, 1, at(s)) })
+    };
+    wishing("payer", 1).await.unwrap();
+    store.execute(See { transaction: 1, is_fee_sufficient: true, now: at(2) }).await.unwrap();
+    store.displace(1, at(3)).await.unwrap();
+    wishing("thief", 4).await.unwrap();
+    store.execute(See { transaction: 1, is_fee_sufficient: true, now: at(5) }).await.unwrap();
+    let invoice = store.get(GetInvoice(1)).await.unwrap().unwrap();
+    assert_eq!(invoice.refund_to.as_deref(), Some("payer"));
+}
