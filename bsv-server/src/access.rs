@@ -82,7 +82,8 @@ impl Access {
         Self { config, tokens }
     }
 
-    /// Takes note of tokens that other servers make and revoke, until it is dropped.
+    /// Takes note of tokens that expire, and of those that other servers make and revoke, until it is
+    /// dropped.
     pub(crate) async fn follow_tokens(&self) {
         self.tokens.follow().await;
     }
@@ -114,6 +115,14 @@ impl Access {
         // The older generator has no scopes and no wallet.
         let scopes = [Scope::MinerIdRead, Scope::MinerIdSign, Scope::MinerIdRotate];
         Ok(Caller::Bearer(scopes.map(Grant::of_all).into()))
+    }
+
+    /// Completes when the sender of these headers, who was identified, is not accepted any more.
+    /// `None` if a token is not required, or is one of the older generator: those have no scope for
+    /// anything that is answered for longer than a moment.
+    pub(crate) fn end_of(&self, headers: &HeaderMap) -> Option<impl Future<Output = ()> + use<>> {
+        let token = bearer_token(headers).ok().filter(|_| self.config.require_token)?;
+        tokens::is_own(token).then(|| self.tokens.end_of(token))
     }
 }
 

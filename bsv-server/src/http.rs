@@ -16,6 +16,7 @@ mod tls;
 mod transport;
 mod write_timeout;
 
+pub(crate) use answer_body::End;
 pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{BodyError, LargeBodies, collect, discard};
 pub(crate) use connections::{AwaitedBody, Connections};

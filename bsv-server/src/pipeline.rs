@@ -8,11 +8,11 @@ use hyper::body::Body;
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, Denied, Scope, TokenKind};
 use crate::common_routes::{self, CommonRoutes};
 use crate::control::{self, ControlApi};
 use crate::health;
-use crate::http::{self, Answer, LargeBodies, Matched, Missed, Received, answer};
+use crate::http::{self, Answer, End, LargeBodies, Matched, Missed, Received, answer};
 use crate::instance::Instance;
 use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
@@ -48,6 +48,16 @@ impl Call<'_> {
             Self::Wallet(_, matched) => matched.pattern,
             Self::Payments(_, matched) => matched.pattern,
             Self::Control(matched) => matched.pattern,
+        }
+    }
+
+    /// Whether its caller was identified.
+    fn needs_caller(&self, surface: Surface) -> bool {
+        match self {
+            Self::Metrics(_) => true,
+            Self::MinerId(..) => surface == Surface::MinerId,
+            Self::Wallet(..) => surface == Surface::Wallet,
+            Self::Health(..) | Self::OpenApi(..) | Self::Payments(..) | Self::Control(_) => false,
         }
     }
 }
@@ -230,6 +240,7 @@ impl Instance {
             (Surface::Control, _) => (MAX_CONTROL_LEN, &self.large_bodies),
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
+        let is_awaited = !body.is_end_stream();
         let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
             Err(error) => {
@@ -238,6 +249,13 @@ impl Instance {
                 return refuse(surface, error.status(), &reason, || reason.clone());
             }
         };
+        // A token may be revoked or expire while its bearer keeps back the body.
+        if is_awaited
+            && call.needs_caller(surface)
+            && let Err(denied) = self.access.identify(&head.headers)
+        {
+            return self.reject(surface, denied.into(), head);
+        }
         let request = Received { head, body: &body.bytes };
         let answer = match call {
             // Boxed, because these rarer futures are larger: a future is moved as a whole.
@@ -248,11 +266,40 @@ impl Instance {
                 let answered = api.answer(call, request).await;
                 answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
             }
-            Call::Wallet(api, matched) => api.answer(matched, request).await,
+            Call::Wallet(api, matched) => match self.end_of(surface, head) {
+                Some(end) => self.answer_until(end, head, api.answer(matched, request)).await,
+                None => api.answer(matched, request).await,
+            },
             Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         };
         body.end(answer)
+    }
+
+    /// When the answer to a caller of the wallet ends early. An answer to a request that changes
+    /// something does not: its caller has to learn what was changed.
+    fn end_of(&self, surface: Surface, head: &Parts) -> Option<End> {
+        let may_last = surface == Surface::Wallet && head.method.is_safe();
+        let end = may_last.then(|| self.access.end_of(&head.headers)).flatten()?;
+        Some(Box::pin(end))
+    }
+
+    /// The answer that is being made, as long as its caller is accepted.
+    async fn answer_until(
+        &self,
+        mut end: End,
+        head: &Parts,
+        answer: impl Future<Output = Answer>,
+    ) -> Answer {
+        tokio::select! {
+            biased;
+            answer = answer => answer.map(|body| body.until(end)),
+            () = &mut end => {
+                let denied = self.access.identify(&head.headers).err();
+                let denied = denied.unwrap_or(Denied::Invalid(TokenKind::Own));
+                self.reject(Surface::Wallet, denied.into(), head)
+            }
+        }
     }
 
     /// The pattern that matches a path, such as `/minerid/{alias}`. The pattern describes a request

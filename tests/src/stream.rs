@@ -40,11 +40,16 @@ impl Stream {
     /// the answer that came instead.
     pub fn try_open(client: &Client, query: &str, last: Option<&str>) -> Result<Self, Reply> {
         let headers: Vec<_> = last.iter().map(|id| ("Last-Event-ID", *id)).collect();
+        Self::try_send(client, query, &headers)
+    }
+
+    /// The same with these headers.
+    fn try_send(client: &Client, query: &str, headers: &[(&str, &str)]) -> Result<Self, Reply> {
         let path = format!("{STREAM}{query}");
         let mut connection = TcpStream::connect(client.address()).unwrap();
         connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
-        for (name, value) in &headers {
+        for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         connection.write_all(format!("{request}\r\n").as_bytes()).unwrap();
@@ -70,6 +75,11 @@ impl Stream {
     pub fn open(client: &Client, query: &str, last: Option<&str>) -> Self {
         let stream = Self::try_open(client, query, last);
         stream.unwrap_or_else(|reply| panic!("{}: {}", reply.status, reply.body))
+    }
+
+    /// Opens a stream of all events with this token.
+    pub fn try_open_with(client: &Client, token: &str) -> Result<Self, Reply> {
+        Self::try_send(client, "", &[("Authorization", &format!("Bearer {token}"))])
     }
 
     /// Receives a chunk. Returns whether there was one.

@@ -9,6 +9,7 @@ mod guarded;
 mod handshakes;
 mod health;
 mod jwt;
+mod lasting;
 mod logs;
 mod node_listener;
 mod payers;

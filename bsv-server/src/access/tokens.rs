@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use bsv_invoicing::{PostgresWalletStore, Timestamp};
@@ -13,7 +13,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{interval, sleep};
 use zeroize::Zeroizing;
 
 use super::scope::Grant;
@@ -27,6 +28,8 @@ pub struct Tokens {
     /// The wallet in whose database they lie.
     wallet: Option<Arc<Wallet>>,
     by_id: RwLock<Arc<BTreeMap<String, IssuedToken>>>,
+    /// By the ids of tokens, what ends the answers to their bearers when it is dropped.
+    ends: Mutex<HashMap<String, watch::Sender<()>>>,
     /// Held while they are changed where they lie.
     changing: Mutex<()>,
 }
@@ -152,6 +155,9 @@ const MAX_TOKENS: usize = 1000;
 const MAX_LABEL_LEN: usize = 100;
 /// How long to wait until tokens that cannot be read are read again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How often to look whether tokens have expired. One look serves all answers, and obeys a clock
+/// that is set.
+const EXPIRY_PERIOD: Duration = Duration::from_millis(500);
 /// The longest accepted file, in bytes: far longer than the file of the most tokens.
 const MAX_FILE_LEN: u64 = 16 << 20;
 
@@ -207,12 +213,25 @@ impl Tokens {
 
     fn of(dir: &Path, wallet: Option<Arc<Wallet>>, tokens: BTreeMap<String, IssuedToken>) -> Self {
         let (dir, by_id) = (dir.to_owned(), RwLock::new(Arc::new(tokens)));
-        Self { dir, wallet, by_id, changing: Mutex::new(()) }
+        Self { dir, wallet, by_id, ends: Mutex::default(), changing: Mutex::new(()) }
     }
 
-    /// Takes note of tokens that other servers make and revoke, until it is dropped. Tokens of a file
-    /// belong to one server.
+    /// Takes note of tokens that expire, and of those that other servers make and revoke, until it is
+    /// dropped.
     pub(crate) async fn follow(self: &Arc<Self>) {
+        tokio::join!(self.follow_clock(), self.follow_database());
+    }
+
+    async fn follow_clock(&self) {
+        let mut looks = interval(EXPIRY_PERIOD);
+        loop {
+            looks.tick().await;
+            self.end_answers();
+        }
+    }
+
+    /// Tokens of a file belong to one server.
+    async fn follow_database(self: &Arc<Self>) {
         let Some(mut changes) = self.database().map(PostgresWalletStore::token_changes) else {
             return std::future::pending().await;
         };
@@ -230,10 +249,36 @@ impl Tokens {
     fn read_again(&self) -> Result<(), TokenFileError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = self.database() {
-            let tokens = Arc::new(read_rows(store)?);
-            *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+            self.set(read_rows(store)?);
         }
         Ok(())
+    }
+
+    /// Replaces the tokens in memory.
+    fn set(&self, tokens: BTreeMap<String, IssuedToken>) {
+        *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        self.end_answers();
+    }
+
+    /// Ends the answers to bearers of tokens that are revoked or have expired.
+    fn end_answers(&self) {
+        let tokens = self.all();
+        let is_valid = |id: &String| tokens.get(id).is_some_and(|token| !token.is_expired());
+        self.ends().retain(|id, _| is_valid(id));
+    }
+
+    fn ends(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Completes when a token that was accepted is revoked or expires.
+    pub(super) fn end_of(&self, token: &str) -> impl Future<Output = ()> + Send + use<> {
+        let id = id_of(token).unwrap_or_default().to_owned();
+        let mut end = self.ends().entry(id).or_default().subscribe();
+        async move {
+            // Nothing is ever sent: an error means that the sender is dropped.
+            let _ = end.changed().await;
+        }
     }
 
     /// The database in which they lie, if they do.
@@ -314,7 +359,7 @@ impl Tokens {
             Some(store) => change_row(store)?,
             None => write_atomically(&self.dir, FILE_NAME, &encode(&tokens))?,
         }
-        *self.by_id.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        self.set(tokens);
         Ok(result)
     }
 }

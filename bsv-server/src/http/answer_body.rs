@@ -23,6 +23,22 @@ pub enum AnswerBody {
     /// Parts that are made when the reader has room for them. A stream of events waits nearly all
     /// the time: it has no task and no channel, so that many streams take little memory.
     Events(Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>),
+    /// A body in parts, and when it ends early. A stream of events then ends like any other. The
+    /// connection of another body is broken off.
+    Until(Box<AnswerBody>, End),
+}
+
+/// Completes when an answer has to end.
+pub(crate) type End = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl AnswerBody {
+    /// The same body, which ends early if it is sent in parts.
+    pub(crate) fn until(self, end: End) -> Self {
+        match self {
+            Self::Stream(_) | Self::Events(_) => Self::Until(Box::new(self), end),
+            whole => whole,
+        }
+    }
 }
 
 impl Debug for AnswerBody {
@@ -32,6 +48,7 @@ impl Debug for AnswerBody {
             Self::Large(..) => "Large",
             Self::Stream(_) => "Stream",
             Self::Events(_) => "Events",
+            Self::Until(..) => "Until",
         })
     }
 }
@@ -61,20 +78,64 @@ impl Body for AnswerBody {
             Self::Events(parts) => {
                 parts.as_mut().poll_next(context).map(|part| part.map(|part| part.map(Frame::data)))
             }
+            Self::Until(body, end) => match end.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(match **body {
+                    Self::Events(_) => None,
+                    _ => Some(Err(BrokenOff)),
+                }),
+                Poll::Pending => Pin::new(&mut **body).poll_frame(context),
+            },
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(body) | Self::Large(body, _) => body.is_end_stream(),
-            Self::Stream(_) | Self::Events(_) => false,
+            Self::Stream(_) | Self::Events(_) | Self::Until(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(body) | Self::Large(body, _) => body.size_hint(),
-            Self::Stream(_) | Self::Events(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Events(_) | Self::Until(..) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures_util::stream;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn events() -> AnswerBody {
+        AnswerBody::Events(Box::pin(stream::iter([Ok(Bytes::from_static(b"a"))])))
+    }
+
+    fn list() -> AnswerBody {
+        let (parts, body) = mpsc::channel(2);
+        parts.try_send(Some(Bytes::from_static(b"a"))).unwrap();
+        parts.try_send(None).unwrap();
+        AnswerBody::Stream(body)
+    }
+
+    async fn read(body: AnswerBody, end: End) -> Result<Bytes, BrokenOff> {
+        body.until(end).collect().await.map(|body| body.to_bytes())
+    }
+
+    #[tokio::test]
+    async fn only_a_stream_of_events_ends_early_without_an_error() {
+        let now = || -> End { Box::pin(ready(())) };
+        assert_eq!(read(events(), now()).await, Ok(Bytes::new()));
+        assert_eq!(read(list(), now()).await, Err(BrokenOff));
+        let whole = || Bytes::from_static(b"a");
+        assert_eq!(read(AnswerBody::Whole(Full::new(whole())), now()).await, Ok(whole()));
+        for body in [events(), list()] {
+            assert_eq!(read(body, Box::pin(pending())).await, Ok(whole()));
         }
     }
 }

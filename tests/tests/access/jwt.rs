@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::access::Guarded;
 
-const KEY: &str = "0123456789abcdef0123456789abcdef";
-const GOOD: [&str; 2] = [
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const GOOD: [&str; 2] = [
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ1c2VybmFtZSI6InBvb2wiLCJpYXQiOjE3MDAwMDAwMDB9.\
      7bRjaw28cuv1_ACQ7LDDQNFynCbS4KiBuUyNrIlogzM",
     // Until the year 2100.

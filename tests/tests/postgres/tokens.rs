@@ -1,6 +1,7 @@
 //! Tokens of servers whose wallet lies in a database.
 
-use bsv_tests::Site;
+use bsv_tests::till::wait_until;
+use bsv_tests::{Site, Stream};
 use serde_json::{Value, json};
 
 use crate::postgres::SERVER;
@@ -35,6 +36,31 @@ fn a_server_that_takes_over_accepts_the_tokens_of_the_first_one() {
     assert_eq!(status(&second, &kept), 200);
     assert_eq!(status(&second, &revoked), 401);
     assert_eq!(status(&first, &kept), 200);
+}
+
+#[test]
+fn a_token_that_one_server_revokes_ends_the_streams_of_another_one() {
+    let url = SERVER.url("ended_streams");
+    let first = demanding(site(&url));
+    let server = first.server();
+    let second = demanding(second_site(&first, &url));
+    let other = second.server();
+    let [kept, revoked] = [create(&first), create(&first)];
+    let open = |token: &Value| {
+        let token = token["token"].as_str().unwrap();
+        wait_until("the other server knows the token", || {
+            Stream::try_open_with(other.wallet(), token).is_ok()
+        });
+        Stream::try_open_with(other.wallet(), token).unwrap()
+    };
+    let [mut going_on, mut ended] = [open(&kept), open(&revoked)];
+    first.cli_ok(&["token", "revoke", "--yes", revoked["id"].as_str().unwrap()]);
+    while ended.next_block().is_some() {}
+    let refused = Stream::try_open_with(other.wallet(), revoked["token"].as_str().unwrap());
+    assert_eq!(refused.unwrap_err().status, 401);
+    first.cli_ok(&["user", "create", "--name", "Ada"]);
+    assert_eq!(going_on.event().1["type"], "user.created");
+    drop(server);
 }
 
 #[test]

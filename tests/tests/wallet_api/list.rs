@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::{Reply, Site, http};
+use bsv_tests::{Client, Reply, Site, http};
 use serde_json::{Value, json};
 
 use crate::wallet_api::owner::{check_errors, ids_of};
@@ -225,9 +225,14 @@ fn deleted_invoices_are_left_out_and_a_list_can_continue_after_one() {
 
 /// Asks for the list, and reads only its beginning.
 pub(crate) fn begin_to_read(owner: &Owner) -> TcpStream {
-    let mut stream = TcpStream::connect(owner.client().address()).unwrap();
+    begin_to_read_with(owner.client(), "")
+}
+
+/// The same with these header lines.
+fn begin_to_read_with(client: &Client, headers: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(client.address()).unwrap();
     let request =
-        format!("GET {INVOICES} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        format!("GET {INVOICES} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     stream.read_exact(&mut [0; 15]).unwrap();
     stream
@@ -314,6 +319,27 @@ fn readers_that_leave_or_never_read_do_not_delay_others() {
     assert!(list.ends_with(b"]\r\n0\r\n\r\n"), "the list breaks off");
     drop(readers);
     assert_eq!(owner.ids(INVOICES).len(), 6000);
+}
+
+#[test]
+fn a_list_breaks_off_visibly_when_the_token_of_its_reader_is_revoked() {
+    let Owner { mut site, server } = large(2500);
+    assert_eq!(server.stop(), 0);
+    site.set("auth", json!({ "requireToken": true }));
+    let server = site.server();
+    let tokens = [(); 2].map(|()| site.cli_json(&["token", "create", "--scope", "wallet:read"]));
+    let [mut whole, mut broken] = tokens.each_ref().map(|token| {
+        let header = format!("Authorization: Bearer {}\r\n", token["token"].as_str().unwrap());
+        begin_to_read_with(server.wallet(), &header)
+    });
+    site.cli_ok(&["token", "revoke", "--yes", tokens[1]["id"].as_str().unwrap()]);
+    let mut answer = Vec::new();
+    // The server may reset the connection.
+    let _ = broken.read_to_end(&mut answer);
+    assert!(!answer.ends_with(b"0\r\n\r\n"), "the list has a proper end");
+    answer.clear();
+    whole.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(b"]\r\n0\r\n\r\n"), "the other list breaks off");
 }
 
 #[test]

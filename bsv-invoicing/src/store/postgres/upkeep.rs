@@ -1,4 +1,5 @@
-//! What a server does every second. It shows that it is alive, and looks whether the others are. It removes old steps.
+//! What a server does all the time. It shows that it is alive, and looks whether the others are and whether tokens have
+//! changed. It removes old steps.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -20,8 +21,12 @@ use crate::model::process::ProcessId;
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// How long the work of a tick may take.
 pub(super) const TICK_PATIENCE: Duration = Duration::from_secs(2);
-/// Old steps are removed once in so many ticks.
-const SWEEP_TICKS: u64 = 10;
+/// How often to look whether tokens have changed: a revoked one is refused, and its streams end, within a second.
+const LOOK: Duration = Duration::from_millis(500);
+/// A tick comes once in so many looks.
+const TICK_LOOKS: u64 = 2;
+/// Old steps are removed once in so many looks.
+const SWEEP_LOOKS: u64 = 10 * TICK_LOOKS;
 
 /// Removes some of the oldest steps. Those of the last day stay, and those that a process remembers.
 const SWEEP: StatementKey = StatementKey::Other(concat!(
@@ -31,21 +36,24 @@ const SWEEP: StatementKey = StatementKey::Other(concat!(
      AND NOT EXISTS (SELECT 1 FROM memory WHERE step.number IN (remembered, remembering))"
 ));
 
-/// Does what a server does every second, until it is dropped.
+/// Does what a server does all the time, until it is dropped.
 pub(super) async fn keep_up(shared: &Shared, writer: &Weak<GroupWriter<SqlBatches>>) {
     if shared.options.memory.is_none() {
         return std::future::pending().await;
     }
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut connection, mut beats) = (None, Beats::default());
-    for tick in 0_u64.. {
-        ticks.tick().await;
+    for look in 0_u64.. {
+        looks.tick().await;
         let work = async {
             let open = shared.reopen(&mut connection).await?;
-            let dead = beat(open, shared, &mut beats).await?;
+            let dead = match look.is_multiple_of(TICK_LOOKS) {
+                true => beat(open, shared, &mut beats).await?,
+                false => Vec::new(),
+            };
             note_changes(open, shared).await?;
-            if tick.is_multiple_of(SWEEP_TICKS) {
+            if look.is_multiple_of(SWEEP_LOOKS) {
                 sweep(open).await?;
             }
             Ok(dead)
