@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::queries::{GetBalance, GetBlocks, GetRecord};
 use bsv_invoicing::ledger::{
-    ForgetBlock, GetKnown, Notice, Noticed, Recover, Recovered, ShownPlace, Watch,
+    CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, Recover, Recovered, ShownPlace, Watch,
 };
 use bsv_invoicing::{
     BlockPlace, Chain, EncodedTransaction, KeyPath, PostgresWalletStore, Proof, Timestamp,
@@ -45,6 +45,10 @@ fn proof(height: u32) -> Proof {
     Proof { block: BlockPlace { hash, height }, branch }
 }
 
+fn mined(proof: Proof) -> ShownPlace {
+    ShownPlace::Block(CheckedProof { proof, reorganisations: 0 })
+}
+
 async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, place: ShownPlace) {
     let noticed = Noticed { transaction: transaction.clone(), place, came_at: now() };
     store.execute(Notice { shown: vec![noticed], now: now() }).await.unwrap();
@@ -71,13 +75,13 @@ async fn a_transaction_with_very_many_outputs_is_followed() {
     let known = store.get(GetKnown(Arc::new(transaction.clone()))).await.unwrap();
     assert!(known.lacking.is_empty());
     let block = proof(7);
-    notice(&store, &transaction, ShownPlace::Block(block.clone())).await;
+    notice(&store, &transaction, mined(block.clone())).await;
     assert_eq!(state(&store).await, TransactionState::Mined(block.block));
     drop(store);
     let store = open(&url);
     store.execute(ForgetBlock { block: block.block, now: now() }).await.unwrap();
     assert_eq!(state(&store).await, TransactionState::Contested { told: false });
-    notice(&store, &transaction, ShownPlace::Block(proof(8))).await;
+    notice(&store, &transaction, mined(proof(8))).await;
     assert_eq!(state(&store).await, TransactionState::Mined(proof(8).block));
     assert_eq!(store.get(GetBalance).await.unwrap(), outputs as u64);
 }
