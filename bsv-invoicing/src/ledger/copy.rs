@@ -12,7 +12,7 @@ use crate::ledger::rows::{
     Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
     RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
     Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers, Transactions,
-    Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -132,6 +132,7 @@ copied!(
     Spendable,
     Immature,
     Unassigned,
+    Unlisted,
     Spends,
     Incoming,
     ReceivedFor,

@@ -1,12 +1,17 @@
 //! An invoice is deleted.
 
-use crate::ledger::rows::{Expiries, Invoices, Rows};
+use crate::ledger::rows::{Expiries, Invoices, Rows, Unlisted};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 
-/// Deletes an invoice that is not paid.
+/// How many receipts the deletion itself lists as unassigned, at most.
+const LISTED_AT_ONCE: usize = 100;
+
+/// Deletes an invoice that is not paid. If it has many receipts, the sweep lists the others as
+/// unassigned, because strangers choose their number.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteInvoice {
     /// Its number.
@@ -34,7 +39,8 @@ impl Command for DeleteInvoice {
             books.tell_standing(at, EventKind::InvoiceExpired, number)?;
         }
         books.rows.put::<Invoices>(number, &Invoice { deleted_at: Some(at), ..invoice })?;
-        books.list_payments_of_deleted(number)?;
+        books.rows.put::<Unlisted>(number, &ReceiptKey::FIRST)?;
+        books.list_receipts_of_deleted(LISTED_AT_ONCE)?;
         books.append_event(at, EventKind::InvoiceDeleted, number)
     }
 }

@@ -79,6 +79,12 @@ impl<R: Rows> Books<R> {
         }
         let made = self.made_by(number)?;
         try_all(&made, |(key, receipt)| self.recount_receipt(*key, receipt, &before, &after))?;
+        if before.state == TransactionState::Refused && new.spends() {
+            // Refused receipts of deleted invoices are not listed.
+            try_all(&made, |(key, receipt)| {
+                self.list_unassigned(*key, receipt, !spent.is_empty())
+            })?;
+        }
         try_all(spent, |key| self.recount_coin(number, *key, &before, &after))?;
         self.tell_outgoing((&before, &after), at)?;
         let told = Tellings::of(&before, new).incoming;

@@ -264,6 +264,9 @@ kinds! {
     Immature: (u32, ReceiptKey) => ();
     /// The receipts that pay no invoice and are not change.
     Unassigned: ReceiptKey => ();
+    /// Number of a deleted invoice whose receipts are still to be listed as unassigned to the first
+    /// one that may not be listed yet.
+    Unlisted: u64 => ReceiptKey;
     /// Number of a transaction, and a receipt that it spends.
     Spends: (u64, ReceiptKey) => ();
     /// Number of an invoice, and number of a transaction that pays its script.

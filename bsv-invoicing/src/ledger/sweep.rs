@@ -7,20 +7,21 @@ use crate::model::event::EventKind;
 use crate::model::invoice::InvoiceState;
 use crate::model::time::Timestamp;
 
-/// Writes events of invoices that have expired, and deletes idempotency keys that are older than
-/// [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD).
+/// Writes events of invoices that have expired, deletes idempotency keys that are older than
+/// [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD), and lists receipts of deleted invoices as
+/// unassigned.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {
     /// The time.
     pub now: Timestamp,
     /// Since when the clock is doubted, if it is. Nothing expires after that time.
     pub doubted_since: Option<Timestamp>,
-    /// How many invoices and keys together are looked at, at most.
+    /// How many invoices and keys together are looked at, at most, and how many receipts.
     pub limit: usize,
 }
 
 impl Command for Sweep {
-    /// How many were looked at. Some of the invoices may have been paid in time.
+    /// How many were looked at, receipts included. Some of the invoices may have been paid in time.
     type Answer = usize;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
@@ -36,7 +37,8 @@ impl Command for Sweep {
             }
         }
         let forgotten = books.forget_keys(at, self.limit - due.len())?;
-        match due.len() + forgotten {
+        let listed = books.list_receipts_of_deleted(self.limit)?;
+        match due.len() + forgotten + listed {
             0 => Err(Refusal::NothingDue.into()),
             count => Ok(count),
         }

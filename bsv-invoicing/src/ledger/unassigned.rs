@@ -1,8 +1,10 @@
 //! Receipts that pay no invoice.
 
 use crate::ledger::keys::user_of;
-use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{AllFigures, Incoming, Invoices, ReadRows, Rows, Unassigned};
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{
+    AllFigures, Incoming, Invoices, ReadRows, Receipts, Rows, Unassigned, Unlisted,
+};
 use crate::ledger::{Books, Query};
 use crate::model::coin::Chain;
 use crate::model::payment::{IncomingPayment, UnassignedReceipt};
@@ -33,16 +35,48 @@ impl<R: Rows> Books<R> {
         self.rows.put::<Unassigned>(key, &())
     }
 
-    /// Lists what an invoice has received as unassigned, because the invoice is deleted.
-    pub(crate) fn list_payments_of_deleted(&mut self, invoice: u64) -> Result<(), R::Error> {
-        for ((_, number), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            if self.transaction(number)?.state == TransactionState::Refused {
-                continue;
+    /// Goes on with listing the receipts of deleted invoices as unassigned. Looks at up to `limit`
+    /// receipts of one invoice. Returns their number, or 1 if the invoice has no more.
+    pub(crate) fn list_receipts_of_deleted(&mut self, limit: usize) -> Result<usize, R::Error> {
+        let Some((invoice, mut next)) = self.rows.first::<Unlisted>(.., Ascending, 1)?.pop() else {
+            return Ok(0);
+        };
+        let transactions = (invoice, next.maker)..=(invoice, u64::MAX);
+        let transactions = self.rows.first::<Incoming>(transactions, Ascending, limit)?;
+        let (mut left, mut is_over) = (limit, transactions.len() < limit);
+        for ((_, maker), ()) in transactions {
+            let from = next.max(ReceiptKey { maker, vout: 0 });
+            let rest = from..=ReceiptKey { maker, vout: u32::MAX };
+            let receipts = self.rows.first::<Receipts>(rest, Ascending, left)?;
+            left -= receipts.len();
+            self.list_paying(invoice, maker, &receipts)?;
+            if left == 0 {
+                let last = receipts.last().map_or(from.vout, |(key, _)| key.vout);
+                (next, is_over) = (ReceiptKey { maker, vout: last.saturating_add(1) }, false);
+                break;
             }
-            for (key, receipt) in self.made_by(number)? {
-                if self.invoice_of(receipt.key)? == Some(invoice) {
-                    self.rows.put::<Unassigned>(key, &())?;
-                }
+            next = ReceiptKey { maker: maker.saturating_add(1), vout: 0 };
+        }
+        match is_over {
+            true => self.rows.remove::<Unlisted>(invoice).map(drop)?,
+            false => self.rows.put::<Unlisted>(invoice, &next)?,
+        }
+        Ok((limit - left).max(1))
+    }
+
+    /// Lists those of a transaction's receipts as unassigned that pay a deleted invoice.
+    fn list_paying(
+        &mut self,
+        invoice: u64,
+        maker: u64,
+        receipts: &[(ReceiptKey, Receipt)],
+    ) -> Result<(), R::Error> {
+        if self.transaction(maker)?.state == TransactionState::Refused {
+            return Ok(());
+        }
+        for (key, receipt) in receipts {
+            if self.invoice_of(receipt.key)? == Some(invoice) {
+                self.rows.put::<Unassigned>(*key, &())?;
             }
         }
         Ok(())

@@ -12,6 +12,9 @@ pub struct ReceiptKey {
 }
 
 impl ReceiptKey {
+    /// No receipt has a lower key.
+    pub(crate) const FIRST: Self = Self { maker: 0, vout: 0 };
+
     /// The range of all possible receipts of a transaction.
     pub(crate) fn all_of(maker: u64) -> std::ops::RangeInclusive<Self> {
         Self { maker, vout: 0 }..=Self { maker, vout: u32::MAX }

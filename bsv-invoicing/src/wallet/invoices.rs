@@ -82,13 +82,14 @@ impl<S: WalletStore> Wallet<S> {
         })
     }
 
-    /// Writes events of invoices that have expired, and deletes old idempotency keys. Returns
-    /// whether there may be more to do at once. [`run`](Self::run) calls it about every second.
+    /// Writes events of invoices that have expired, deletes old idempotency keys, and lists receipts
+    /// of deleted invoices as unassigned. Returns whether there may be more to do at once.
+    /// [`run`](Self::run) calls it about every second.
     pub async fn sweep(&self) -> Result<bool, Error> {
         let (now, doubted_since) = (self.now(), self.doubted_since());
         let sweep = Sweep { now, doubted_since, limit: MAX_SWEPT };
         match self.store.execute(sweep).await {
-            Ok(count) => Ok(count == MAX_SWEPT),
+            Ok(count) => Ok(count >= MAX_SWEPT),
             Err(WalletStoreError::Refused(Refusal::NothingDue)) => Ok(false),
             Err(error) => Err(error.into()),
         }

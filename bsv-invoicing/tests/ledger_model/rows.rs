@@ -10,7 +10,7 @@ use bsv_invoicing::ledger::rows::{
     InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
     Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
     ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
-    Table, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
+    Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
     WebhookChanges, Webhooks, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
@@ -124,6 +124,7 @@ memory_rows! {
     spendable: Spendable,
     immature: Immature,
     unassigned: Unassigned,
+    unlisted: Unlisted,
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,

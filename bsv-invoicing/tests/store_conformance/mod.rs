@@ -214,6 +214,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("coins are not consolidated for nothing", withdrawals::not_consolidated).await;
     check::<P>("receipts that pay no invoice are listed", unassigned::found).await;
     check::<P>("receipts of a deleted invoice are listed", unassigned::of_a_deleted_invoice).await;
+    unassigned::many_of_a_deleted_invoice::<P>().await;
     check::<P>("skipped numbers of keys are watched", unassigned::of_a_skipped_number).await;
     check::<P>("movements are read in parts", unassigned::movements_in_parts).await;
     check::<P>("an audit lists the fee of a payment", totals::of_a_payment).await;

@@ -122,6 +122,41 @@ pub(super) async fn of_a_deleted_invoice(store: &impl WalletStore) {
     notice(store, &paying_invoices(&[(2, 600)], 2), MEMPOOL, 4).await;
     assert_eq!(unassigned(store).await, [(3, 0, 600, None), (2, 0, 400, None)]);
     assert!(!kinds(store, before).await.contains(&EventKind::InvoicePaid));
+    store.see(refused.number, at(5)).await.unwrap();
+    assert_eq!(unassigned(store).await[2], (1, 0, SATOSHIS, None));
+}
+
+/// The deletion of an invoice lists few of its receipts. The sweep lists the others, also after the
+/// store was closed, and while more receipts come.
+pub(super) async fn many_of_a_deleted_invoice<P: Place>() {
+    const OUTPUTS: usize = 1_500;
+    let late = HOUR.as_secs() + 1;
+    let place = P::fresh();
+    let store = place.open();
+    watched(&store).await;
+    for salt in 1..=3 {
+        let mut outputs = vec![(2, 1); OUTPUTS];
+        outputs[7] = (1, 1);
+        notice(&store, &paying_invoices(&outputs, salt), MEMPOOL, late).await;
+    }
+    store.delete_invoice(2, at(late)).await.unwrap();
+    let listed = all_unassigned(&store).await;
+    assert!(listed > 0 && listed <= 100, "{listed} at once");
+    assert!(store.sweep(at(late), 200).await.unwrap() >= 200);
+    notice(&store, &paying_invoices(&[(2, 5)], 4), MEMPOOL, late).await;
+    drop(store);
+    let store = place.open();
+    let mut steps = 0;
+    while store.sweep(at(late), 200).await.unwrap() > 0 {
+        steps += 1;
+    }
+    assert!(steps > 3 * OUTPUTS / 200 - 2, "{steps} steps");
+    assert_eq!(all_unassigned(&store).await, 3 * (OUTPUTS - 1) + 1);
+}
+
+async fn all_unassigned(store: &impl WalletStore) -> usize {
+    let before = ReceiptKey { maker: u64::MAX, vout: 0 };
+    store.list(GetUnassigned { before, limit: usize::MAX }).await.unwrap().len()
 }
 
 /// Numbers of keys are skipped, and the keys are watched. A receipt at one of them pays no invoice.

@@ -7,8 +7,8 @@ use bsv_invoicing::ledger::rows::{
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked,
     Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
     ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
-    Webhooks, Withdrawals,
+    TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -67,6 +67,7 @@ dump!(
     Spendable,
     Immature,
     Unassigned,
+    Unlisted,
     Spends,
     Incoming,
     ReceivedFor,

@@ -9,8 +9,8 @@ use crate::ledger::rows::{
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
     Marked, Messages, MinedAt, NewlyWatched, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
     RawTransactions, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules,
-    Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Withdrawals,
+    Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog,
+    Watched, WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -122,6 +122,7 @@ sql_tables! {
     Spendable in "spendable": trust, satoshis, maker, vout => ;
     Immature in "immature": height, maker, vout => ;
     Unassigned in "unassigned": maker, vout => ;
+    Unlisted in "unlisted": invoice => maker, vout;
     Spends in "spent": spender, maker, vout => ;
     Incoming in "incoming": invoice, tx => ;
     ReceivedFor in "received_for": invoice =>

@@ -15,7 +15,8 @@ use crate::ledger::rows::{
     LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
     Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations,
     Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks,
+    Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -132,6 +133,7 @@ tables! {
     spendable: Spendable,
     immature: Immature,
     unassigned: Unassigned,
+    unlisted: Unlisted,
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,

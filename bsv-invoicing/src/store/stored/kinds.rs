@@ -13,8 +13,8 @@ use crate::ledger::rows::{
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
     OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
     Reorganisations, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Users, WatchBacklog, Watched, WebhookChanges,
-    Webhooks, Withdrawals,
+    TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -362,6 +362,12 @@ stored_kind! {
     Unassigned in "unassigned": (u64, u32) => ();
     key key: (key.maker, key.vout), Ok(ReceiptKey { maker: key.0, vout: key.1 });
     row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Unlisted in "unlisted": u64 => (u64, u32);
+    key key: *key, Ok(key);
+    row row: (row.maker, row.vout), |_key, row| Ok(ReceiptKey { maker: row.0, vout: row.1 });
 }
 
 stored_kind! {

@@ -276,6 +276,12 @@ CREATE TABLE unassigned (
   PRIMARY KEY (maker, vout)
 );
 
+CREATE TABLE unlisted (
+  invoice bigint PRIMARY KEY,
+  maker bigint NOT NULL,
+  vout bigint NOT NULL
+);
+
 CREATE TABLE spent (
   spender bigint,
   maker bigint,
