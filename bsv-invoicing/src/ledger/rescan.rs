@@ -3,21 +3,29 @@
 use crate::ledger::rows::{ReadRows, Rescan, RescanFrom, Rows};
 use crate::ledger::{Books, Command, Query};
 
-/// Requests that blocks are read again from a place on, or records how far that has come.
+/// Requests that blocks are read again from a place on, or records how far that has come. Nothing
+/// changes if another request or another reader has changed the place meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct SetRescan {
-    /// The place. `None` if all blocks were read.
+    /// The place that was read before.
+    pub before: Option<RescanFrom>,
+    /// The new place. `None` if all blocks were read.
     pub from: Option<RescanFrom>,
 }
 
 impl Command for SetRescan {
-    type Answer = ();
+    /// Whether the place is the new one.
+    type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        match &self.from {
-            Some(from) => books.rows.put::<Rescan>((), from),
-            None => books.rows.remove::<Rescan>(()).map(drop),
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+        if GetRescan.run(&books.rows)? != self.before {
+            return Ok(false);
         }
+        match &self.from {
+            Some(from) => books.rows.put::<Rescan>((), from)?,
+            None => drop(books.rows.remove::<Rescan>(())?),
+        }
+        Ok(true)
     }
 }
 

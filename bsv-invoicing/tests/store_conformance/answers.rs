@@ -77,8 +77,14 @@ pub(super) async fn rules(store: &impl WalletStore) {
     };
     store.execute(SetRules { rules }).await.unwrap();
     assert_eq!(store.get(GetRules).await.unwrap(), rules);
-    for from in [Some(RescanFrom::Height(7)), Some(RescanFrom::Time(at(1))), None] {
-        store.execute(SetRescan { from }).await.unwrap();
+    let places = [None, Some(RescanFrom::Height(7)), Some(RescanFrom::Time(at(1))), None];
+    for pair in places.windows(2) {
+        let [before, from] = [pair[0], pair[1]];
+        assert!(store.execute(SetRescan { before, from }).await.unwrap());
+        assert_eq!(store.get(GetRescan).await.unwrap(), from);
+        // Somebody else has read another place before, and comes too late.
+        let late = SetRescan { before: Some(RescanFrom::Height(9)), from: None };
+        assert!(!store.execute(late).await.unwrap());
         assert_eq!(store.get(GetRescan).await.unwrap(), from);
     }
 }

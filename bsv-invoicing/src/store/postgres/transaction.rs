@@ -28,6 +28,8 @@ const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// How many rows are written in one round trip with COMMIT at most. The outcome of a COMMIT that is not answered in time is
 /// unknown, and a batch has more rows only if a transaction with very many outputs changes.
 const MOST_WITH_COMMIT: usize = 5 * MOST_AT_ONCE;
+/// A process that computes with very many rows does not stand still, however slow its machine is.
+const ALLOW_FOR_MANY_ROWS: &str = "SET LOCAL idle_in_transaction_session_timeout = '60s'";
 const ADD_AUDIT: StatementKey = StatementKey::Other(
     "INSERT INTO audit (number, at, event, subject, previous) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
@@ -46,7 +48,17 @@ pub(super) async fn begin(
         yield_now().await;
         else_wanted()
     };
-    in_time(read(connection, LOCK, wants, else_wanted, None)).await
+    let (step, known) = in_time(read(connection, LOCK, wants, else_wanted, None)).await?;
+    allow_for(connection, known.len()).await?;
+    Ok((step, known))
+}
+
+/// Lets the process take its time with so many rows.
+async fn allow_for(connection: &Connection, rows: usize) -> Result<(), Failure> {
+    if rows <= MOST_AT_ONCE {
+        return Ok(());
+    }
+    in_time(async { Ok(connection.control(ALLOW_FOR_MANY_ROWS).await?) }).await.map(drop)
 }
 
 /// Begins a transaction that sees the database as of one moment, and reads the last step and the wanted rows.
@@ -78,7 +90,7 @@ pub(super) async fn read_more(
     for part in wants.into_parts() {
         in_time(fetch(connection, &part, known)).await?;
     }
-    Ok(())
+    allow_for(connection, known.len()).await
 }
 
 /// Fails if something takes too long.

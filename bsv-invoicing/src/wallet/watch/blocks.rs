@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
 use crate::ledger::{
-    CheckedProof, FollowTip, GetReorganisations, GetRescan, Known, Notice, Noticed, Refusal,
-    SetRescan, ShownPlace,
+    CheckedProof, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal, SetRescan,
+    ShownPlace,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
@@ -62,11 +62,9 @@ impl<S: WalletStore> Wallet<S> {
     /// Others may know keys of the wallet since the first event. Earlier blocks cannot concern the
     /// wallet.
     async fn rescan_since_first_event(&self) -> Result<(), Error> {
-        let is_begun = self.store.get(GetRescan).await?.is_some();
-        let first = self.store.get(GetEvents(0, 1)).await?.pop();
-        if let (false, Some(first)) = (is_begun, first) {
+        if let Some(first) = self.store.get(GetEvents(0, 1)).await?.pop() {
             let from = Some(RescanFrom::Time(first.at));
-            self.store.execute(SetRescan { from }).await?;
+            self.store.execute(SetRescan { before: None, from }).await?;
         }
         Ok(())
     }

@@ -29,10 +29,26 @@ impl<S: WalletStore> Wallet<S> {
             let reason = format!("block {from_height} is beyond the node's last one, {last}");
             return Err(Error::BadChain(reason));
         }
-        let from = Some(RescanFrom::Height(from_height));
-        self.store.execute(SetRescan { from }).await?;
+        while !self.request_rescan(node, tip, from_height).await? {}
         while !self.rescan_for_a_turn(node, tip).await? {}
         Ok(tip.height)
+    }
+
+    /// Requests the reading of the blocks from a height on, and of those that were requested before.
+    /// Returns false if the place has changed meanwhile.
+    async fn request_rescan(
+        &self,
+        node: &NodeRpc,
+        tip: ChainTip,
+        from_height: u32,
+    ) -> Result<bool, Error> {
+        let before = self.store.get(GetRescan).await?;
+        let height = match before {
+            Some(place) => height_of(node, tip, place).await?.min(from_height),
+            None => from_height,
+        };
+        let from = Some(RescanFrom::Height(height));
+        Ok(self.store.execute(SetRescan { before, from }).await?)
     }
 
     /// Continues to read earlier blocks for one turn, if there are any to read. Returns whether
@@ -42,14 +58,11 @@ impl<S: WalletStore> Wallet<S> {
         node: &NodeRpc,
         tip: ChainTip,
     ) -> Result<bool, Error> {
-        let Some(from) = self.store.get(GetRescan).await? else { return Ok(true) };
+        let Some(place) = self.store.get(GetRescan).await? else { return Ok(true) };
         self.watch_backlog().await?;
         self.load_filter().await?;
         self.load_new_scripts().await?;
-        let mut height = match from {
-            RescanFrom::Height(height) => height,
-            RescanFrom::Time(time) => height_at(node, tip, time.before(READ_BEFORE)).await?,
-        };
+        let mut height = height_of(node, tip, place).await?;
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
             // A missing block has left the chain. Its successor is read as a new block.
@@ -58,7 +71,15 @@ impl<S: WalletStore> Wallet<S> {
         }
         let is_done = height > tip.height;
         let from = (!is_done).then_some(RescanFrom::Height(height));
-        self.store.execute(SetRescan { from }).await?;
-        Ok(is_done)
+        let is_set = self.store.execute(SetRescan { before: Some(place), from }).await?;
+        Ok(is_done && is_set)
+    }
+}
+
+/// The height of the first block to read.
+async fn height_of(node: &NodeRpc, tip: ChainTip, place: RescanFrom) -> Result<u32, Error> {
+    match place {
+        RescanFrom::Height(height) => Ok(height),
+        RescanFrom::Time(time) => height_at(node, tip, time.before(READ_BEFORE)).await,
     }
 }
