@@ -23,7 +23,7 @@ const MOST: usize = 2_016;
 /// How many blocks are remembered.
 const REMEMBERED: usize = 16;
 
-/// The blocks that were read last, the newest first.
+/// The newest blocks that were read, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBlocks(Mutex<VecDeque<ReadBlock>>);
 
@@ -95,7 +95,8 @@ impl ReadBlocks {
             return;
         }
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.push_front(read.clone());
+        let place = blocks.partition_point(|known| known.block.height > read.block.height);
+        blocks.insert(place, read.clone());
         blocks.truncate(REMEMBERED);
     }
 
@@ -126,6 +127,19 @@ async fn identity(node: &NodeRpc, block: &BlockHash) -> Result<Option<Option<Cla
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Blocks are read from the tip downwards.
+    #[test]
+    fn the_newest_blocks_are_remembered() {
+        let blocks = ReadBlocks::default();
+        let hash = |height: u32| BlockHash::from_bytes([height as u8; 32]);
+        for height in (1..=40).rev().chain([41]) {
+            let block = BlockRef { height, hash: hash(height) };
+            blocks.remember(&ReadBlock { block, previous: hash(height - 1), identity: None });
+        }
+        let known = |height: &u32| blocks.known(&hash(*height)).is_some();
+        assert_eq!((1..=41).filter(known).collect::<Vec<_>>(), (26..=41).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_block_whose_identity_cannot_be_read_yet_is_read_again() {
