@@ -88,6 +88,10 @@ impl Vctx {
             Self::Recorded(outpoint, _) | Self::Revoking(outpoint, None) => {
                 *self = Self::Revoking(*outpoint, spending.cloned());
             }
+            // The transaction is made again.
+            Self::Revoking(outpoint, Some(_)) if spending.is_some() => {
+                *self = Self::Revoking(*outpoint, spending.cloned());
+            }
             _ => return Err("it has no VCTx that can be spent"),
         }
         Ok(())

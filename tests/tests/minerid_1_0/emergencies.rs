@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bsv_tests::gate::{Gate, Refusal};
 use bsv_tests::{Node, Server, Site, miner_info};
 use serde_json::json;
 
@@ -115,6 +116,28 @@ fn an_identity_of_generation_0_2_is_revoked_without_a_node_and_spends_its_vctx_l
         assert!(Instant::now() < deadline, "it is not spent");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn a_revocation_that_the_network_has_not_got_is_made_again_with_the_fee_that_it_demands_by_now() {
+    let mut node = node();
+    let gate = Gate::before(&node);
+    let mut site = gate.site();
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "old"]);
+    site.cli_ok(&["generatevctx", "--name", "old"]);
+    gate.refuse(Refusal { method: "sendrawtransaction", code: -26, message: "mempool full" });
+    assert_eq!(site.cli(&["revokeminerid", "--name", "old"]).code, 1);
+    assert_eq!(server.stop(), 0);
+    node.restart_with(&["minminingtxfee=0.00001000"]);
+    site.move_to(&node);
+    let done = site.cli_json(&["revokeminerid", "--name", "old"]);
+    let mempool = node.call("getrawmempool", json!([true]));
+    let [(txid, entry)] = &mempool.as_object().unwrap().iter().collect::<Vec<_>>()[..] else {
+        panic!("{mempool:#} {done:#}");
+    };
+    // At the rate before, the fee is 20 satoshis.
+    assert!(entry["fee"].as_f64().unwrap() > 0.000_001, "{txid} {entry:#}");
 }
 
 #[test]
