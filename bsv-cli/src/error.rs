@@ -183,9 +183,11 @@ fn hint_for(code: &str) -> Option<&'static str> {
         "unknown-payment" => Some("list the payments with bsv-cli outgoing list"),
         "no-vctx" => Some("set it up with bsv-cli miner vctx"),
         "no-data" => Some("set them with bsv-cli miner data-refs"),
-        "key-unseen" => {
-            Some("wait until a block shows it, or confirm it with bsv-cli miner confirm")
-        }
+        "key-unseen" => Some(
+            "wait until a block shows it; if no node can tell, confirm it with bsv-cli miner confirm \
+             (protocol 1.0)",
+        ),
+        "node-needed" => Some("start the node, or skip the key with bsv-cli miner rotate --force"),
         "insufficient-funds" => Some("see bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),

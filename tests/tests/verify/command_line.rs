@@ -60,7 +60,7 @@ fn without_a_node_a_block_is_verified_from_files_and_arguments() {
         &format!("Block {} at height {HEIGHT}: a valid miner identity", block.header.block_hash()),
         &format!("miner id               {id}"),
         "name                   a pool",
-        "Nodes take it.",
+        "By this block alone, nodes take it.",
         "output 1, protocol 1.0",
         "  document-signature         holds",
         "  block-binding-signature    holds",
@@ -177,7 +177,7 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     assert_eq!(done.code, 1);
     for line in [
         "no valid miner identity",
-        "Nodes take it.",
+        "By this block alone, nodes take it.",
         "FAILS, but nodes take it: the document is for height",
     ] {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);

@@ -6,10 +6,11 @@ use bsv_minerid::{
     BlockProof, Candidate, Claim, DataCache, DataOutputs, Evidence, Finding, GatheredBlock,
     MinerInfoEvidence, Outcome, Report, Verdict, gather, verify,
 };
-use bsv_network::NodeRpc;
+use bsv_network::{NodeError, NodeRpc};
 use bsv_server::Config;
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Transaction};
 use clap::{ArgGroup, Args};
+use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -60,20 +61,24 @@ enum Source {
 impl VerifyArguments {
     /// Only a valid identity is a success.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let (proof, evidence, in_main_chain) = match self.source() {
-            Source::Given(proof, evidence) => (*proof, evidence, None),
+        let (report, in_main_chain, known) = match self.source() {
+            Source::Given(proof, evidence) => (verify(&proof, &evidence), None, None),
             from_node => {
                 let node = node(&context.config()?)?;
                 let _waiting = context.wait("asking the node");
                 let GatheredBlock { proof, evidence, in_main_chain } =
                     fetch(&node, &from_node).await?;
-                (proof, evidence, Some(in_main_chain))
+                let report = verify(&proof, &evidence);
+                let known = known_ids(&node, report.claim()).await?;
+                (report, Some(in_main_chain), known)
             }
         };
-        let report = verify(&proof, &evidence);
         let members = Members::read(&report.to_json()).map_err(ReachError::Nonsense)?;
-        context.print(members.with("inMainChain", &in_main_chain.into()), || {
-            describe(&report, in_main_chain)
+        let members = members.with("inMainChain", &in_main_chain.into());
+        let json = known
+            .map(|known| json!({ "previousMinerId": known.previous, "minerId": known.current }));
+        context.print(members.with("knownToNode", &json.into()), || {
+            describe(&report, in_main_chain, known)
         })?;
         match report.verdict() {
             Verdict::Valid => Ok(()),
@@ -134,8 +139,33 @@ async fn fetch(node: &NodeRpc, source: &Source) -> Result<GatheredBlock, CliErro
     gather(node, &hash, &DataCache::default()).await?.ok_or(CliError::UnknownBlock(hash))
 }
 
+/// Which miner ids of a rotation the node knows.
+#[derive(Clone, Copy)]
+struct KnownIds {
+    previous: bool,
+    current: bool,
+}
+
+/// Asks the node about the miner ids of a document that names a previous one. Answers `None` if it
+/// names none, or if the node keeps no miner ids.
+async fn known_ids(node: &NodeRpc, claim: Option<&Claim>) -> Result<Option<KnownIds>, CliError> {
+    let Some(claim) = claim.filter(|claim| claim.previous_miner_id != claim.miner_id) else {
+        return Ok(None);
+    };
+    let mut known = [false; 2];
+    for (known, id) in known.iter_mut().zip([claim.previous_miner_id, claim.miner_id]) {
+        match node.miner_id_info(&id).await {
+            Ok(info) => *known = info.is_some(),
+            Err(NodeError::Rejected { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let [previous, current] = known;
+    Ok(Some(KnownIds { previous, current }))
+}
+
 /// The report for people.
-fn describe(report: &Report, in_main_chain: Option<bool>) -> String {
+fn describe(report: &Report, in_main_chain: Option<bool>, known: Option<KnownIds>) -> String {
     let height = report.height.map(|height| format!(" at height {height}")).unwrap_or_default();
     let mut text = format!("Block {}{height}: {}\n", report.block, in_words(report));
     if in_main_chain == Some(false) {
@@ -144,12 +174,7 @@ fn describe(report: &Report, in_main_chain: Option<bool>) -> String {
     if let Some(claim) = report.claim() {
         text.push_str(&claimed(claim));
     }
-    text.push_str(match report.passes_node() {
-        _ if report.verdict() == Verdict::NoIdentity => "",
-        Some(true) => "Nodes take it.\n",
-        Some(false) => "Nodes do not take it.\n",
-        None => "Whether nodes take it is unknown.\n",
-    });
+    text.push_str(taken_in_words(report, known));
     text.extend(report.findings.iter().map(line));
     for candidate in &report.candidates {
         let Candidate { output, generation, .. } = candidate;
@@ -157,6 +182,22 @@ fn describe(report: &Report, in_main_chain: Option<bool>) -> String {
         text.extend(candidate.findings.iter().map(line));
     }
     text
+}
+
+/// Whether nodes take the identity. A block alone does not tell whether nodes know the previous
+/// miner id.
+fn taken_in_words(report: &Report, known: Option<KnownIds>) -> &'static str {
+    match (report.passes_node(), known) {
+        _ if report.verdict() == Verdict::NoIdentity => "",
+        (Some(true), Some(KnownIds { current: true, .. })) => "Nodes take it: the node knows it.\n",
+        (Some(true), Some(KnownIds { previous: false, .. })) => {
+            "Nodes do not take it: the node does not know the previous miner id.\n"
+        }
+        (Some(true), Some(_)) => "The node has not taken it.\n",
+        (Some(true), None) => "By this block alone, nodes take it.\n",
+        (Some(false), _) => "Nodes do not take it.\n",
+        (None, _) => "Whether nodes take it is unknown.\n",
+    }
 }
 
 fn in_words(report: &Report) -> &'static str {
