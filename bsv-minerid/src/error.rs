@@ -117,6 +117,19 @@ pub enum Error {
         /// What is announced.
         announcement: Announcement,
     },
+    /// No block is known to have shown the current key, and the node cannot tell now.
+    #[cfg(feature = "node")]
+    #[error(
+        "alias \"{alias}\" cannot be rotated now: no block is known to have shown its current key, and the \
+         node cannot tell: {reason}. Rotate again when the node answers, or force the rotation: it skips the \
+         current key"
+    )]
+    NodeNeeded {
+        /// The identity.
+        alias: Alias,
+        /// Why the node cannot tell.
+        reason: String,
+    },
     /// The operator has set no data for documents to refer to.
     #[error("alias \"{0}\" has no data to refer to")]
     NoData(Alias),

@@ -11,6 +11,7 @@ use crate::coinbase2::Coinbase2;
 use crate::data_refs::OperatorDataRefs;
 use crate::document::{Document, Extensions, succession_digest};
 use crate::error::Error;
+use crate::hand_out_notes::HandOutNotes;
 use crate::job_data::{BlockBindJob, JobData};
 use crate::miner_info_script::MinerInfo;
 use crate::output_script;
@@ -20,7 +21,12 @@ use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 use crate::usage::Usage;
 
-/// One miner identity, ready to sign. No method does any I/O.
+/// One miner identity, ready to sign.
+///
+/// No method does any I/O, with one exception: [`output_script`](Self::output_script) and
+/// [`coinbase2`](Self::coinbase2) note durably that a document by a new key is handed out, before
+/// they answer the first one. If the note cannot be written, they log an error and answer all the
+/// same, because the document may be worth a block.
 ///
 /// The key cannot change while a document is built, so a document always names the key that signed
 /// it.
@@ -32,6 +38,7 @@ pub struct Identity {
     is_stale: AtomicBool,
     /// Whether older copies refuse to make documents.
     refuses_if_stale: Arc<AtomicBool>,
+    notes: HandOutNotes,
     usage: Usage,
 }
 
@@ -105,6 +112,24 @@ impl State {
         {
             flag.fetch_or(before.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    fn note_hand_out(&self) {
+        if !self.was_handed_out.load(Ordering::Relaxed) {
+            self.handed_out.store(true, Ordering::Relaxed);
+            self.was_handed_out.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the record says that a document by the current key was handed out.
+    fn is_hand_out_noted(&self) -> bool {
+        self.record.handed_out && self.record.exposure != Exposure::Kept
+    }
+
+    /// The number of the current key, if a document was handed out and the record does not say so.
+    fn unnoted_hand_out(&self) -> Option<u32> {
+        let is_unnoted = self.was_handed_out.load(Ordering::Relaxed) && !self.is_hand_out_noted();
+        is_unnoted.then_some(self.record.current_key().number)
     }
 
     fn common(&self, alias: &Alias, usage: &Usage) -> Result<&Common, Error> {
@@ -203,10 +228,15 @@ fn common_miner_info(
 }
 
 impl Identity {
-    pub(crate) fn new(alias: Alias, state: State, refuses_if_stale: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(
+        alias: Alias,
+        state: State,
+        notes: HandOutNotes,
+        refuses_if_stale: Arc<AtomicBool>,
+    ) -> Self {
         let is_stale = AtomicBool::new(false);
         let usage = Usage::new();
-        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale, usage }
+        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale, notes, usage }
     }
 
     /// What the identity was used for since it was opened.
@@ -252,6 +282,12 @@ impl Identity {
         self.hand_out(|state| self.output_script_from(state, height, None))
     }
 
+    /// The script of [`output_script`](Self::output_script) without any I/O, or `None` if a note has
+    /// to be written first.
+    pub fn output_script_if_noted(&self, height: u32) -> Result<Option<Arc<[u8]>>, Error> {
+        self.hand_out_if_noted(|state| self.output_script_from(state, height, None))
+    }
+
     /// The script of [`output_script`](Self::output_script). This call does not count as handing
     /// out a document.
     pub fn preview_output_script(&self, height: u32) -> Result<Arc<[u8]>, Error> {
@@ -286,6 +322,27 @@ impl Identity {
         coinbase2: &[u8],
         job_data: &JobData,
     ) -> Result<Arc<[u8]>, Error> {
+        self.hand_out(|state| self.coinbase2_from(state, height, coinbase2, job_data))
+    }
+
+    /// The answer of [`coinbase2`](Self::coinbase2) without any I/O, or `None` if a note has to be
+    /// written first.
+    pub fn coinbase2_if_noted(
+        &self,
+        height: u32,
+        coinbase2: &[u8],
+        job_data: &JobData,
+    ) -> Result<Option<Arc<[u8]>>, Error> {
+        self.hand_out_if_noted(|state| self.coinbase2_from(state, height, coinbase2, job_data))
+    }
+
+    fn coinbase2_from(
+        &self,
+        state: &State,
+        height: u32,
+        coinbase2: &[u8],
+        job_data: &JobData,
+    ) -> Result<Arc<[u8]>, Error> {
         check_height(height)?;
         self.check_may_sign()?;
         let key = TemplateKey::Document {
@@ -293,16 +350,14 @@ impl Identity {
             coinbase2: coinbase2.into(),
             job_data: Cow::Borrowed(job_data),
         };
-        self.hand_out(|state| {
-            state.answers.get_or_make(&key, || {
-                let coinbase2 = Coinbase2::parse(coinbase2)?;
-                let Common::Document(common) = state.common(&self.alias, &self.usage)? else {
-                    return Err(self.other_protocol("1.0"));
-                };
-                let extensions = Extensions::new(job_data, &coinbase2);
-                let document = Document { height, extensions, ..*common.clone() };
-                Ok(coinbase2.with_output(&state.sign(&document, &self.usage)?)?)
-            })
+        state.answers.get_or_make(&key, || {
+            let coinbase2 = Coinbase2::parse(coinbase2)?;
+            let Common::Document(common) = state.common(&self.alias, &self.usage)? else {
+                return Err(self.other_protocol("1.0"));
+            };
+            let extensions = Extensions::new(job_data, &coinbase2);
+            let document = Document { height, extensions, ..*common.clone() };
+            Ok(coinbase2.with_output(&state.sign(&document, &self.usage)?)?)
         })
     }
 
@@ -316,6 +371,7 @@ impl Identity {
         coinbase2: &[u8],
         job: &BlockBindJob,
     ) -> Result<Arc<[u8]>, Error> {
+        self.check_may_sign()?;
         let key = TemplateKey::Reference {
             miner_info_txid,
             coinbase2: coinbase2.into(),
@@ -447,20 +503,51 @@ impl Identity {
         Error::OtherProtocol { alias: self.alias.clone(), protocol }
     }
 
-    fn hand_out<T>(&self, make: impl FnOnce(&State) -> Result<T, Error>) -> Result<T, Error> {
-        let state = self.state();
-        let made = make(&state)?;
-        self.usage.note_document();
-        if !state.was_handed_out.load(Ordering::Relaxed) {
-            state.handed_out.store(true, Ordering::Relaxed);
-            state.was_handed_out.store(true, Ordering::Relaxed);
+    /// Hands out a document once the disk says so. If the key is rotated meanwhile, makes another
+    /// document.
+    fn hand_out<T>(&self, make: impl Fn(&State) -> Result<T, Error>) -> Result<T, Error> {
+        loop {
+            let (made, unnoted) = {
+                let state = self.state();
+                let made = make(&state)?;
+                state.note_hand_out();
+                (made, state.unnoted_hand_out())
+            };
+            if unnoted.is_none_or(|number| self.note_hand_out(number)) {
+                self.usage.note_document();
+                return Ok(made);
+            }
         }
-        Ok(made)
     }
 
-    /// Whether the disk says that nobody has received a document.
-    pub fn is_kept_on_record(&self) -> bool {
-        self.state().record.exposure == Exposure::Kept
+    /// Notes on the disk that a document by this key is handed out. Answers false if the key was
+    /// rotated meanwhile.
+    fn note_hand_out(&self, number: u32) -> bool {
+        let current = || self.state().record.current_key().number;
+        match self.notes.note(&self.alias, number, current) {
+            Ok(false) => return false,
+            Ok(true) => self.mark_hand_out_recorded(number),
+            Err(error) => tracing::error!(
+                "cannot note that a document of alias {} is handed out: {error}",
+                self.alias
+            ),
+        }
+        true
+    }
+
+    /// Hands out a document, unless the disk does not say so yet.
+    fn hand_out_if_noted<T>(
+        &self,
+        make: impl FnOnce(&State) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let state = self.state();
+        if !state.is_hand_out_noted() {
+            return Ok(None);
+        }
+        let made = make(&state)?;
+        state.note_hand_out();
+        self.usage.note_document();
+        Ok(Some(made))
     }
 
     /// Whether no document was ever handed out.
@@ -472,11 +559,7 @@ impl Identity {
     /// The number of the current key, if a document was handed out and the record does not say so
     /// yet.
     pub(crate) fn unrecorded_hand_out(&self) -> Option<u32> {
-        let state = self.state();
-        let record = &state.record;
-        let is_noted = record.handed_out && record.exposure != Exposure::Kept;
-        let is_unrecorded = state.was_handed_out.load(Ordering::Relaxed) && !is_noted;
-        is_unrecorded.then_some(state.record.current_key().number)
+        self.state().unnoted_hand_out()
     }
 
     pub(crate) fn mark_hand_out_recorded(&self, key_number: u32) {

@@ -6,6 +6,7 @@ mod coinbase_reference;
 mod data_refs;
 mod document;
 mod error;
+mod hand_out_notes;
 mod identity;
 mod import;
 mod job_data;

@@ -9,6 +9,7 @@ use bsv_tx::{Network, OutPoint, PrivateKey, PublicKey};
 
 use crate::alias::Alias;
 use crate::error::Error;
+use crate::hand_out_notes::HandOutNotes;
 use crate::identity::{Identity, State};
 use crate::import::{HomeFiles, Import, OlderHome};
 use crate::json::CanonicalJson;
@@ -17,7 +18,9 @@ use crate::json_object::MinerContact;
 use crate::node::ChainWatch;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
 use crate::signer::{Signer, make_key, open_key};
-use crate::state::{Announcement, Change, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx};
+use crate::state::{
+    Announcement, Change, Exposure, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx,
+};
 #[cfg(feature = "store")]
 use crate::store::RedbIdentityStore;
 use crate::store::{IdentityStore, IdentityStoreError};
@@ -38,12 +41,12 @@ pub struct MinerIds<
     #[cfg(feature = "store")] S = RedbIdentityStore,
     #[cfg(not(feature = "store"))] S,
 > {
-    store: S,
+    store: Arc<S>,
     keystore: Arc<Keystore>,
     network: Network,
     identities: RwLock<BTreeMap<Alias, Arc<Identity>>>,
     /// Held during a change.
-    changes: Mutex<()>,
+    changes: Arc<Mutex<()>>,
     /// The identities whose state is unknown after a failed change.
     unsettled: Mutex<BTreeSet<Alias>>,
     refuses_if_stale: Arc<AtomicBool>,
@@ -71,11 +74,11 @@ impl<S: IdentityStore> MinerIds<S> {
         network: Network,
     ) -> Result<Self, Error> {
         let mut ids = Self {
-            store,
+            store: Arc::new(store),
             keystore: keystore.into(),
             network,
             identities: RwLock::default(),
-            changes: Mutex::default(),
+            changes: Arc::default(),
             unsettled: Mutex::default(),
             refuses_if_stale: Arc::default(),
             broken: BTreeMap::new(),
@@ -140,7 +143,8 @@ impl<S: IdentityStore> MinerIds<S> {
         self.network
     }
 
-    /// The identity that `alias` selects. `alias` may be any text.
+    /// The identity that `alias` selects. `alias` may be any text. The store stays open as long as
+    /// the identity is kept, because the identity notes in it what it hands out.
     pub fn get(&self, alias: &str) -> Result<Arc<Identity>, Error> {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
         identities.get(alias).cloned().ok_or_else(|| match self.broken.get_key_value(alias) {
@@ -168,12 +172,6 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.values().map(|identity| identity.announced()).sum()
     }
 
-    /// Whether there is an identity of which nobody has received a document.
-    pub fn has_kept(&self) -> bool {
-        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
-        identities.values().any(|identity| identity.is_kept_on_record())
-    }
-
     /// Whether some revocation is recorded that the node has not received.
     pub fn has_untold(&self) -> bool {
         let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner);
@@ -194,24 +192,26 @@ impl<S: IdentityStore> MinerIds<S> {
     ///
     /// If no document of the identity was handed out, the new key becomes the first: nobody knows
     /// the current key. An identity of generation 1.0 announces one new key at a time. The next
-    /// rotation fails with [`Error::Unseen`] until a block shows that key.
-    /// [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
+    /// rotation fails with [`Error::Unseen`] until a block shows that key. In generation 0.2 nothing
+    /// tells whether a block has shown the current key: nodes ignore the identity for ever if none
+    /// has. [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
     pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[Announcement::Rotation], Rotation::Succeed)
+        self.rotate_by(alias, false, |_| Ok(Rotation::Succeed))
     }
 
     /// Gives an identity a new key even if no block has shown the last one. Documents of generation
     /// 1.0 then skip that key: the last key that a block has shown vouches for the new one. If a
     /// block shows the skipped key later, documents continue from it.
     pub fn rotate_again(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[], Rotation::Succeed)
+        self.rotate_by(alias, true, |_| Ok(Rotation::Succeed))
     }
 
-    fn rotate_unless(
+    /// Rotates as `decide` says of the record, which nothing else changes meanwhile.
+    pub(crate) fn rotate_by(
         &self,
         alias: &Alias,
-        unseen: &[Announcement],
-        rotation: Rotation,
+        is_forced: bool,
+        decide: impl FnOnce(&IdentityRecord) -> Result<Rotation, Error>,
     ) -> Result<PublicKey, Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
@@ -220,12 +220,17 @@ impl<S: IdentityStore> MinerIds<S> {
         let revocations = [Announcement::PartialRevocation, Announcement::CompleteRevocation];
         check_open(alias, &record)?;
         check_newest(&identity)?;
+        check_seen(alias, &record, &revocations)?;
+        let rotation = match record.exposure {
+            Exposure::Kept => Rotation::Replace,
+            _ => decide(&record)?,
+        };
         // The older generator rotates identities of generation 0.2 without regard to blocks.
-        let unseen = record.miner_info().map_or(&[][..], |_| unseen);
-        check_seen(alias, &record, &[&revocations, unseen].concat())?;
+        if rotation == Rotation::Succeed && !is_forced && record.miner_info().is_some() {
+            check_seen(alias, &record, &[Announcement::Rotation])?;
+        }
         let (key, _) = self.make_key(alias, record.last_key_number() + 1)?;
         let from = record.current_key().number;
-        let rotation = if identity.is_kept() { Rotation::Replace } else { rotation };
         let change = Change::Rotate { rotation, from, key };
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
         Ok(key.public_key)
@@ -258,9 +263,9 @@ impl<S: IdentityStore> MinerIds<S> {
         self.identities.write().unwrap_or_else(PoisonError::into_inner).remove(alias);
     }
 
-    /// Notes durably that somebody received a document of an identity. Before this note, a rotation
-    /// replaces the key without announcing it. So a service makes the note before it answers the
-    /// first document.
+    /// Notes durably that somebody received a document of an identity that was only previewed.
+    /// Before this note, a rotation replaces the key without announcing it. Documents that are not
+    /// previews make the note by themselves.
     pub fn note_shown(&self, alias: &Alias) -> Result<(), Error> {
         self.change(alias, &Change::NoteShown)
     }
@@ -416,9 +421,9 @@ impl<S: IdentityStore> MinerIds<S> {
         self.follow(&identity, self.store.change(alias, &Change::RecordVctx(outpoint)))
     }
 
-    /// Notes durably which identities have handed out a document since their last rotation. A
-    /// service calls this now and then, as `run` does, so that handing out does no I/O. After a
-    /// crash that loses such a note, [`Identity::is_valid`] is false until the next document.
+    /// Notes durably which identities have handed out a document since their last rotation, if that
+    /// could not be written when the document was made. A service calls this now and then, as `run`
+    /// does.
     pub fn record_hand_outs(&self) -> Result<(), Error> {
         let _changes = self.begin_change();
         self.record_hand_outs_of(self.all())
@@ -486,8 +491,10 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     fn add(&self, alias: Alias, state: State) {
-        let identity =
-            Arc::new(Identity::new(alias.clone(), state, Arc::clone(&self.refuses_if_stale)));
+        let store = Arc::<S>::clone(&self.store);
+        let notes = HandOutNotes::new(store, Arc::clone(&self.changes));
+        let refuses_if_stale = Arc::clone(&self.refuses_if_stale);
+        let identity = Arc::new(Identity::new(alias.clone(), state, notes, refuses_if_stale));
         let mut identities = self.identities.write().unwrap_or_else(PoisonError::into_inner);
         identities.insert(alias, identity);
     }

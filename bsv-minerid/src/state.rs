@@ -30,9 +30,9 @@
 //! | none, in generation 0.2 | [`Change::Upgrade`] | revocation key | r₁ | r₁ |
 //! | revocation key, after an upgrade | [`Change::Observe`], a block shows r₁ | nothing announced | r₁ | r₁ |
 //!
-//! In generation 0.2, documents always name the key before the current one, whatever blocks have
-//! shown. Whether a block has shown the current key matters only for the next rotation: until then,
-//! a rotation may skip that key.
+//! In generation 0.2, documents name the key before the current one, whether or not a block has shown
+//! the current key. That matters only for the next rotation: until then, a rotation may skip that
+//! key. If a block shows a skipped key, documents name it as the previous one.
 
 mod announcement;
 mod chain_view;

@@ -15,6 +15,7 @@ mod references;
 mod revocation;
 mod revocation_kills;
 mod scene;
+mod silent_node;
 mod stale_copies;
 mod vctx_sweep;
 mod walks;

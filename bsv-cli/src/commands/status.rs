@@ -107,7 +107,7 @@ fn describe(status: &Value) -> String {
 
 fn node(node: &Value) -> String {
     let mut described = match node["state"].as_str() {
-        Some("none") => "not configured".to_owned(),
+        Some("none") => "not configured: nothing can be known of what blocks show".to_owned(),
         Some("away") => "does not answer".to_owned(),
         _ => text(node, "state"),
     };

@@ -70,12 +70,13 @@ impl OlderIdentity {
         named.collect()
     }
 
-    /// Makes the record. The older generator does not store which output is the VCTx: it is always
+    /// Makes the record. Documents may have been handed out, but only a node tells whether blocks
+    /// have shown them. The older generator does not store which output is the VCTx: it is always
     /// the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
         IdentityRecord {
             vouching: None,
-            exposure: Exposure::Known,
+            exposure: Exposure::HandedOut,
             keys: self.keys.iter().map(key_record).collect(),
             handed_out: self.handed_out,
             sightings: Sightings::of(self.acknowledged),

@@ -1,21 +1,16 @@
 //! Changes that follow from a node's answers.
 
 use bsv_store::KeystoreError;
-use bsv_tx::{Address, OutPoint, PrivateKey, PublicKey};
+use bsv_tx::{Address, OutPoint, PrivateKey};
 
 use super::MinerIds;
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::signer::read_key;
-use crate::state::{Change, IdentityRecord, Rotation, VctxView};
+use crate::state::{Change, IdentityRecord, VctxView};
 use crate::store::IdentityStore;
 
 impl<S: IdentityStore> MinerIds<S> {
-    /// Gives an identity a new key in place of the current key, which no block has shown.
-    pub(crate) fn rotate_as(&self, alias: &Alias, rotation: Rotation) -> Result<PublicKey, Error> {
-        self.rotate_unless(alias, &[], rotation)
-    }
-
     /// Closes an identity that nobody knows. Nobody has to be told.
     pub(crate) fn close(&self, alias: &Alias) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::Close)
@@ -55,13 +50,21 @@ impl<S: IdentityStore> MinerIds<S> {
         };
         let changes: Vec<_> = views.iter().map(change).collect();
         self.store.change_all(&changes)?;
+        let mut noted = Ok(());
         for (alias, change) in &changes {
-            let identity = self.get(alias.as_str())?;
+            let identity = match self.get(alias.as_str()) {
+                Ok(identity) => identity,
+                // An identity that was deleted meanwhile does not affect the others.
+                Err(error) => {
+                    noted = noted.and(Err(error));
+                    continue;
+                }
+            };
             let mut record = identity.record();
             if record.apply(change).is_ok() {
                 identity.replace_record(record);
             }
         }
-        Ok(())
+        noted
     }
 }

@@ -62,7 +62,7 @@ fn a_spent_vctx_stops_documents_until_the_chain_shows_it_again() {
     assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
     ids.rotate(&pool).unwrap();
     assert!(matches!(document(&ids), Err(Error::Revoked { .. })));
-    drop(ids);
+    drop((identity, ids));
     let ids = open(&dir);
     assert!(matches!(document(&ids), Err(Error::Revoked { .. })));
     note(&ids, outpoint, SEEN);

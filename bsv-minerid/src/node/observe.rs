@@ -21,7 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the node once what it and its chain show of all identities, and updates the documents:
 /// announcements that a block has shown end, and those that no block of the main chain shows any
-/// more return. Detects copies of identities that are older than the node's knowledge. Tells the
+/// more return. An identity that cannot be updated does not affect the others; the first error is
+/// answered in the end. Detects copies of identities that are older than the node's knowledge. Tells the
 /// node of revocations that it has not received. Answers the tip of the chain. [`MinerIds::run`]
 /// calls this for each new tip.
 pub async fn observe_miner_ids<S: IdentityStore>(
@@ -29,14 +30,38 @@ pub async fn observe_miner_ids<S: IdentityStore>(
     node: &NodeRpc,
 ) -> Result<ChainTip, Error> {
     let tip = node.tip().await?;
+    let mut failure = None;
     for identity in ids.all() {
-        if !identity.is_kept() {
-            compare_with_node(node, &identity).await?;
-            tell_of_revocation(ids, node, &identity).await?;
+        match observe_identity(ids, node, &identity, &tip).await {
+            Ok(()) => {}
+            Err(Error::Node(error)) if error.is_unavailable() => return Err(error.into()),
+            Err(error) => failure = failure.or(Some(error)),
         }
-        follow_blocks(ids, node, &identity, &tip).await?;
     }
-    Ok(tip)
+    failure.map_or(Ok(tip), Err)
+}
+
+/// Asks the node what it and its chain show of one identity.
+pub(crate) async fn observe_miner_id<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    alias: &Alias,
+) -> Result<(), Error> {
+    let tip = node.tip().await?;
+    observe_identity(ids, node, &*ids.get(alias.as_str())?, &tip).await
+}
+
+async fn observe_identity<S: IdentityStore>(
+    ids: &MinerIds<S>,
+    node: &NodeRpc,
+    identity: &Identity,
+    tip: &ChainTip,
+) -> Result<(), Error> {
+    if !identity.is_kept() {
+        compare_with_node(node, identity).await?;
+        tell_of_revocation(ids, node, identity).await?;
+    }
+    follow_blocks(ids, node, identity, tip).await
 }
 
 /// Asks the node what it and its chain show. Fails with [`Error::StaleCopy`] if this is an older
@@ -50,19 +75,19 @@ pub async fn check_newest_copy<S: IdentityStore>(
     check_newest(&*ids.get(alias.as_str())?)
 }
 
-/// Asks the node as [`observe_miner_ids`] does. If the node does not answer, this logs a warning
-/// that names `alias`, and nothing changes.
+/// Asks the node about one identity. If the node does not answer, this logs a warning, and nothing
+/// changes.
 pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<(), Error> {
-    match observe_miner_ids(ids, node).await {
+    match observe_miner_id(ids, node, alias).await {
         Err(Error::Node(error)) => {
             tracing::warn!("cannot ask the node what blocks have shown of alias {alias}: {error}");
             Ok(())
         }
-        observed => observed.map(drop),
+        observed => observed,
     }
 }
 
@@ -78,8 +103,9 @@ async fn compare_with_node(node: &NodeRpc, identity: &Identity) -> Result<(), Er
     let record = identity.record();
     let info = match node.miner_id_info(&record.current_key().public_key).await {
         Ok(info) => info,
-        // A node that keeps no miner ids (`minerid=0`) knows none.
-        Err(NodeError::Rejected { .. }) => None,
+        // A node that keeps no miner ids (`minerid=0`) tells nothing, also not that this copy is
+        // the newest.
+        Err(NodeError::Rejected { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     let is_stale = match &info {

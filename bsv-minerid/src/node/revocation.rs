@@ -8,7 +8,7 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
-use crate::node::observe::{observe_if_node_answers, observe_miner_ids};
+use crate::node::observe::{observe_if_node_answers, observe_miner_id};
 use crate::node::rotation::nobody_knows;
 use crate::node::telling::tell;
 use crate::state::IdentityRecord;
@@ -71,7 +71,7 @@ async fn ask_first<S: IdentityStore>(
     identity: &Identity,
     revoked: RevokedMinerIds,
 ) -> Result<IsKnown, Error> {
-    observe_miner_ids(ids, node).await?;
+    observe_miner_id(ids, node, identity.alias()).await?;
     let record = identity.record();
     check_revocable(identity, &record, revoked)?;
     if !is_upgrade_seen(node, &record).await? {

@@ -1,13 +1,13 @@
 //! Rotation with a node's knowledge of the keys that blocks have shown.
 
-use bsv_network::NodeRpc;
+use bsv_network::{MinerIdState, NodeError, NodeRpc};
 use bsv_tx::PublicKey;
 
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
-use crate::node::observe::{PATIENCE, observe_miner_ids};
-use crate::state::{Announcement, Exposure, IdentityRecord, Protocol, Rotation};
+use crate::node::observe::{PATIENCE, observe_miner_id};
+use crate::state::{Announcement, Exposure, IdentityRecord, Rotation};
 use crate::store::IdentityStore;
 
 /// Gives an identity a new key, and answers it. First asks the node which keys blocks have shown:
@@ -18,62 +18,139 @@ use crate::store::IdentityStore;
 /// - If no block has shown any key, the new key becomes the first, since nodes accept nothing from
 ///   a key that they do not know.
 ///
-/// If the node does not answer, the current key vouches for the new one, and this logs a warning.
+/// If the node cannot tell now, the own record decides. If the record does not say that a block has
+/// shown the current key, and a document with it was handed out, this fails with
+/// [`Error::NodeNeeded`]. A forced rotation then uses the last key that a block has shown according
+/// to the record.
+///
+/// Without a node, and with one that keeps no miner ids (`minerid=0`), the current key vouches for
+/// the new one, and this logs a warning.
 pub async fn rotate_miner_id<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: Option<&NodeRpc>,
     alias: &Alias,
     is_forced: bool,
 ) -> Result<PublicKey, Error> {
-    let known = match node {
-        Some(node) => rotation_by(ids, &node.clone().with_timeout(PATIENCE), alias).await,
-        None => Ok(None),
+    let identity = ids.get(alias.as_str())?;
+    let from = identity.record().current_key().number;
+    let shown = match node {
+        // A key that is still kept then is replaced without a question.
+        _ if identity.is_kept() => {
+            Shown::Unanswered("its first document was handed out just now".to_owned())
+        }
+        Some(node) => {
+            let asked = ask(ids, &node.clone().with_timeout(PATIENCE), alias).await;
+            asked.or_else(|error| match error {
+                Error::Node(error) => Ok(Shown::Unanswered(error.to_string())),
+                error => Err(error),
+            })?
+        }
+        None => Shown::Unknowable,
     };
-    match known {
-        Ok(Some(Rotation::PassOver)) if !is_forced => {
-            let announcement = Announcement::Rotation;
-            return Err(Error::Unseen { alias: alias.clone(), announcement });
-        }
-        Ok(Some(rotation)) => return ids.rotate_as(alias, rotation),
-        Ok(None) => {}
-        Err(Error::Node(error)) => {
-            tracing::warn!(
-                "cannot ask the node which keys of alias {alias} blocks have shown: {error}"
-            );
-        }
-        Err(error) => return Err(error),
+    if shown == Shown::Unknowable {
+        tracing::warn!(
+            "no node tells which keys blocks have shown: if no block has shown the current key of alias \
+             {alias}, nodes ignore all its later documents"
+        );
     }
-    if is_forced { ids.rotate_again(alias) } else { ids.rotate(alias) }
+    let is_answer = !matches!(shown, Shown::Unknowable | Shown::Unanswered(_));
+    ids.rotate_by(alias, is_forced, |record| {
+        if is_answer && record.current_key().number != from {
+            return Err(Error::Conflict { alias: alias.clone(), reason: "its key was rotated" });
+        }
+        rotation_after(shown, record, alias, is_forced)
+    })
 }
 
-/// The kind of the rotation, or `None` if the new key simply follows the current one.
-async fn rotation_by<S: IdentityStore>(
+/// What the blocks have shown of an identity.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    /// The current key.
+    Current,
+    /// Not the current key. The last key that they have shown has this number.
+    Earlier(u32),
+    /// No key.
+    Nothing,
+    /// Nobody can tell.
+    Unknowable,
+    /// The node cannot tell now, for this reason.
+    Unanswered(String),
+}
+
+/// How the key is rotated.
+fn rotation_after(
+    shown: Shown,
+    record: &IdentityRecord,
+    alias: &Alias,
+    is_forced: bool,
+) -> Result<Rotation, Error> {
+    let is_of_0_2 = record.vctx().is_some();
+    match shown {
+        Shown::Nothing => Ok(Rotation::Replace),
+        Shown::Earlier(last) if is_forced => Ok(Rotation::PassOver(last)),
+        Shown::Earlier(_) if is_of_0_2 => {
+            Err(Error::Unseen { alias: alias.clone(), announcement: Announcement::Rotation })
+        }
+        Shown::Unanswered(reason) => match record.exposure == Exposure::Known {
+            true if !is_of_0_2 || record.has_shown_current_key() => Ok(Rotation::Succeed),
+            _ if is_forced && is_of_0_2 => Ok(Rotation::PassOver(record.sightings.acknowledged)),
+            _ if is_forced => Ok(Rotation::Succeed),
+            // Nobody has a document with the current key.
+            _ if !record.handed_out && is_of_0_2 => {
+                Ok(Rotation::PassOver(record.previous_key().number))
+            }
+            _ if !record.handed_out => Ok(Rotation::Succeed),
+            _ => Err(Error::NodeNeeded { alias: alias.clone(), reason }),
+        },
+        Shown::Current | Shown::Earlier(_) | Shown::Unknowable => Ok(Rotation::Succeed),
+    }
+}
+
+/// Asks the node what blocks have shown.
+async fn ask<S: IdentityStore>(
     ids: &MinerIds<S>,
     node: &NodeRpc,
     alias: &Alias,
-) -> Result<Option<Rotation>, Error> {
-    let identity = ids.get(alias.as_str())?;
-    if identity.is_kept() {
-        return Ok(None);
-    }
-    observe_miner_ids(ids, node).await?;
-    let record = identity.record();
-    let is_current_known = is_known(node, &record.current_key().public_key).await?;
+) -> Result<Shown, Error> {
+    observe_miner_id(ids, node, alias).await?;
+    let record = ids.get(alias.as_str())?.record();
+    let is_current_known = match node.miner_id_info(&record.current_key().public_key).await {
+        Ok(info) => info.is_some(),
+        Err(NodeError::Rejected { .. }) => return Ok(Shown::Unknowable),
+        Err(error) => return Err(error.into()),
+    };
     // A node keeps knowing a key that only a block off the main chain has shown; others do not know
     // it. In generation 1.0, the record tells what is announced.
     let is_rotation_lost = record.sightings.is_repeated
         && record.vctx().is_some()
         && record.announcements().contains(&Announcement::Rotation);
     if is_current_known && !is_rotation_lost && !record.is_lost() {
-        return Ok(None);
+        return Ok(Shown::Current);
     }
     if record.is_lost() || nobody_knows(node, &record).await? {
-        return Ok(Some(Rotation::Replace));
+        return Ok(Shown::Nothing);
     }
-    Ok(match record.protocol {
-        Protocol::Vctx(_) if is_any_known(node, &record).await? => Some(Rotation::PassOver),
-        _ => None,
+    Ok(match last_shown(node, &record).await? {
+        Some(last) => Shown::Earlier(last),
+        None => Shown::Unanswered("it knows no key of the alias".to_owned()),
     })
+}
+
+/// The number of the last key that blocks of the main chain have shown, or `None` if the node knows
+/// no key.
+async fn last_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<Option<u32>, Error> {
+    let acknowledged = record.sightings.acknowledged;
+    if record.sightings.is_repeated {
+        return Ok(Some(acknowledged));
+    }
+    let mut is_any_known = false;
+    for key in record.keys.iter().rev() {
+        match node.miner_id_info(&key.public_key).await? {
+            Some(info) if info.state == MinerIdState::Current => return Ok(Some(key.number)),
+            info => is_any_known |= info.is_some(),
+        }
+    }
+    Ok(is_any_known.then_some(acknowledged))
 }
 
 /// Whether no key of the identity was ever in a block, as far as a node that has all blocks can

@@ -98,7 +98,7 @@ impl IdentityRecord {
         let current = *self.current_key();
         let IdentityRecord { sightings, protocol, .. } = self;
         match protocol {
-            Protocol::Vctx(_) => self.see_coinbase_key(view),
+            Protocol::Vctx(_) => self.see_coinbase_keys(view),
             Protocol::MinerInfo(record) => {
                 see_keys(record, sightings, &keys, view);
                 see_revocation_key(record, sightings, &keys, view);
@@ -217,25 +217,32 @@ impl IdentityRecord {
         view.known.is_empty() && claims.any(|claim| claim.miner_id == current)
     }
 
-    /// Checks whether a block has shown the current key. Documents of generation 0.2 name the
-    /// current key and the one before it in any case.
-    fn see_coinbase_key(&mut self, view: &ChainView) {
-        let (current, previous) = (*self.current_key(), self.previous_key().public_key);
-        let before = self.sightings.acknowledged;
-        if before == current.number {
-            return;
-        }
-        let info = view.current(&current.public_key);
-        let is_taken = info.is_some_and(|info| info.previous_miner_id == Some(previous));
-        let decides = !self.sightings.is_repeated;
-        if decides && !is_taken {
-            return;
-        }
-        let seen = view.find(is_taken && decides, |claim| {
-            (claim.miner_id, claim.previous_miner_id) == (current.public_key, previous)
-        });
-        if self.sightings.note(seen, is_taken && decides, Sighted::Key { before }) {
-            self.sightings.acknowledged = current.number;
+    /// Checks which announced keys blocks have shown. Documents of generation 0.2 name the current
+    /// key and its previous key in any case. If a block shows a key that was skipped, that key
+    /// vouches for the current one.
+    fn see_coinbase_keys(&mut self, view: &ChainView) {
+        for key in self.unacknowledged_keys().to_vec().into_iter().skip(1) {
+            let before = self.sightings.acknowledged;
+            let is_current = key == *self.current_key();
+            let vouching = if is_current { self.previous_key().number } else { before };
+            let Some(previous) = self.key_numbered(vouching).map(|key| key.public_key) else {
+                continue;
+            };
+            let info = view.current(&key.public_key);
+            let is_taken = info.is_some_and(|info| info.previous_miner_id == Some(previous));
+            let decides = !self.sightings.is_repeated;
+            if decides && !is_taken {
+                continue;
+            }
+            let seen = view.find(is_taken && decides, |claim| {
+                (claim.miner_id, claim.previous_miner_id) == (key.public_key, previous)
+            });
+            if self.sightings.note(seen, is_taken && decides, Sighted::Key { before }) {
+                self.sightings.acknowledged = key.number;
+                if !is_current {
+                    self.vouching = Some(key.number);
+                }
+            }
         }
     }
 }

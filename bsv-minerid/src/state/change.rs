@@ -100,8 +100,9 @@ pub enum Change {
 pub enum Rotation {
     /// The current key vouches for the new one.
     Succeed,
-    /// No block has shown the current key: the key before it vouches for the new one.
-    PassOver,
+    /// No block has shown the current key: the earlier key with this number vouches for the new
+    /// one.
+    PassOver(u32),
     /// Nobody knows the current key or those before it: the new key is the first.
     Replace,
 }
@@ -176,7 +177,15 @@ impl IdentityRecord {
         }
         self.vouching = match rotation {
             Rotation::Succeed => None,
-            Rotation::PassOver => Some(self.previous_key().number),
+            Rotation::PassOver(vouching) => {
+                if !self.keys.iter().any(|key| key.number == vouching) {
+                    return Err("it has no such key");
+                }
+                if let Protocol::MinerInfo(_) = self.protocol {
+                    self.sightings.acknowledged = vouching;
+                }
+                Some(vouching)
+            }
             Rotation::Replace if self.exposure == Exposure::Known => {
                 return Err("a node knows its key");
             }

@@ -112,13 +112,22 @@ impl IdentityRecord {
     /// current one, if others can know that key. In generation 1.0 it is the last key that a block
     /// has shown, which is the current key if nothing is announced.
     pub fn previous_key(&self) -> &KeyRecord {
-        let numbered = |number| self.keys.iter().find(|key| key.number == number);
+        let numbered = |number| self.key_numbered(number);
         let previous = match (&self.protocol, self.vouching) {
             (Protocol::MinerInfo(_), _) => numbered(self.sightings.acknowledged),
             (Protocol::Vctx(_), Some(vouching)) => numbered(vouching),
             (Protocol::Vctx(_), None) => self.keys.iter().rev().nth(1),
         };
         previous.unwrap_or(self.current_key())
+    }
+
+    pub(super) fn key_numbered(&self, number: u32) -> Option<&KeyRecord> {
+        self.keys.iter().find(|key| key.number == number)
+    }
+
+    /// Whether the record says that a block has shown the current key.
+    pub(crate) fn has_shown_current_key(&self) -> bool {
+        self.exposure == Exposure::Known && self.sightings.acknowledged == self.current_key().number
     }
 
     /// Whether the identity is revoked for good, so that it makes no documents.

@@ -285,6 +285,35 @@ fn a_key_of_generation_0_2_is_seen_if_a_block_shows_it_and_the_node_takes_it() {
 }
 
 #[test]
+fn a_skipped_key_of_generation_0_2_that_a_block_shows_vouches_for_the_current_one() {
+    let mut record = rotated();
+    record.protocol = Protocol::Vctx(Vctx::None);
+    let skip =
+        |vouching| Change::Rotate { rotation: Rotation::PassOver(vouching), from: 2, key: key(3) };
+    assert_eq!(record.clone().apply(&skip(7)), Err("it has no such key"));
+    record.apply(&skip(1)).unwrap();
+    let [first, second, third] = record.keys[..] else { unreachable!() };
+    assert_eq!(*record.previous_key(), first);
+    let mut seen = after(&record, &view(&[info(&first, &second)], &[shown(9, &first, &second)]));
+    assert_eq!((*seen.previous_key(), seen.sightings.acknowledged), (second, 2));
+    assert_eq!(seen.announcements(), [Announcement::Rotation]);
+    seen = after(&seen, &view(&[info(&second, &third)], &[shown(10, &second, &third)]));
+    assert_eq!((*seen.previous_key(), seen.announcements()), (second, vec![]));
+    let left = ChainView { left: vec![block(9).hash, block(10).hash], ..ChainView::default() };
+    assert_eq!(*after(&seen, &left).previous_key(), first);
+}
+
+#[test]
+fn the_key_that_is_named_vouches_if_later_ones_are_skipped() {
+    let mut record = rotated();
+    record.sightings.acknowledged = 2;
+    let rotation = Rotation::PassOver(1);
+    record.apply(&Change::Rotate { rotation, from: 2, key: key(3) }).unwrap();
+    assert_eq!(*record.previous_key(), record.keys[0]);
+    assert_eq!(record.announcements(), [Announcement::Rotation]);
+}
+
+#[test]
 fn blocks_alone_decide_if_the_node_does_not_know_the_key_that_vouches() {
     let [old, new] = [(); 2].map(|()| PrivateKey::generate().unwrap());
     let roll = Succession::sign(&old, new.public_key()).unwrap();

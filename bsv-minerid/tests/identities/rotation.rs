@@ -1,4 +1,7 @@
-use bsv_minerid::{CanonicalJson, Error, Exposure, JobData, MinerContact, Vctx};
+use bsv_minerid::{
+    CanonicalJson, Error, Exposure, IdentityRecord, IdentityStore, JobData, MinerContact, MinerIds,
+    Vctx,
+};
 use bsv_tx::PrivateKey;
 
 use crate::support::{COINBASE2, Place, alias, begin, named_keys, vctx, verified};
@@ -65,25 +68,52 @@ fn an_identity_is_valid_unless_its_rotation_was_not_handed_out_yet() {
 }
 
 #[test]
-fn that_a_document_was_handed_out_is_known_later_once_it_is_recorded() {
+fn that_a_document_was_handed_out_is_on_the_disk_before_it_is_answered() {
     let place = Place::new();
     let ids = place.open();
     begin(&ids, "pool");
     begin(&ids, "other");
     ids.rotate(&alias("pool")).unwrap();
     ids.rotate(&alias("other")).unwrap();
-    ids.get("pool").unwrap().output_script(1).unwrap();
-    drop(ids);
-    let ids = place.open();
-    assert!(!ids.get("pool").unwrap().is_valid());
-    ids.get("pool").unwrap().output_script(1).unwrap();
+    let pool = ids.get("pool").unwrap();
+    assert_eq!(pool.output_script_if_noted(1).unwrap(), None);
+    let script = pool.output_script(1).unwrap();
+    assert_eq!(pool.output_script_if_noted(1).unwrap(), Some(script));
+    assert!(place_record(&ids, "pool").handed_out && pool.record().handed_out);
     ids.record_hand_outs().unwrap();
-    ids.record_hand_outs().unwrap();
-    assert!(ids.get("pool").unwrap().record().handed_out);
-    drop(ids);
+    drop((pool, ids));
     let ids = place.open();
     assert!(ids.get("pool").unwrap().is_valid());
     assert!(!ids.get("other").unwrap().is_valid());
+}
+
+/// The record on the disk.
+fn place_record(ids: &MinerIds, name: &str) -> IdentityRecord {
+    ids.store().identity(&alias(name)).unwrap()
+}
+
+/// A pool that only asks for documents, as in the README.
+#[test]
+fn a_rotation_after_a_restart_is_announced_to_those_who_have_documents() {
+    let coinbase2 = hex::decode(COINBASE2).unwrap();
+    for by_coinbase2 in [true, false] {
+        let place = Place::new();
+        let ids = place.open();
+        let first = ids.generate(&alias("pool")).unwrap();
+        ids.adopt_vctx(&alias("pool"), vctx(), &PrivateKey::generate().unwrap()).unwrap();
+        let pool = ids.get("pool").unwrap();
+        let job = JobData::default();
+        assert_eq!(pool.coinbase2_if_noted(1, &coinbase2, &job).unwrap(), None);
+        match by_coinbase2 {
+            true => pool.coinbase2(1, &coinbase2, &job).unwrap(),
+            false => pool.output_script(1).unwrap(),
+        };
+        assert!(pool.coinbase2_if_noted(1, &coinbase2, &job).unwrap().is_some());
+        drop((pool, ids));
+        let ids = place.open();
+        let second = ids.rotate(&alias("pool")).unwrap();
+        assert_eq!(named_keys(&ids, "pool"), [first, second]);
+    }
 }
 
 #[test]

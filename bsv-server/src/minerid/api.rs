@@ -185,9 +185,8 @@ impl MinerIdApi {
                 self.catch_up(&identity, ChainSign::Height(height)).await;
                 let script = match is_preview {
                     true => identity.preview_output_script(height)?,
-                    false => identity.output_script(height)?,
+                    false => self.output_script(&identity, height).await?,
                 };
-                self.note_shown(&identity).await;
                 Ok(answer::hexadecimal(&script))
             }
             Route::OutputScriptWithData => {
@@ -201,7 +200,7 @@ impl MinerIdApi {
                     _ if identity.lacks_data() && is_preview => {
                         identity.preview_output_script(height)?
                     }
-                    _ if identity.lacks_data() => identity.output_script(height)?,
+                    _ if identity.lacks_data() => self.output_script(&identity, height).await?,
                     Method::HEAD => identity.preview_output_script_with_data(height, txid)?,
                     _ => {
                         let alias = alias.into_owned();
@@ -209,7 +208,6 @@ impl MinerIdApi {
                             .await?
                     }
                 };
-                self.note_shown(&identity).await;
                 Ok(answer::hexadecimal(&script))
             }
             Route::DataScripts => {
@@ -227,15 +225,8 @@ impl MinerIdApi {
                 }
                 let coinbase2 = match coinbase2::rewrite(&self.ids, request.body())? {
                     Rewritten::Made(coinbase2) => coinbase2,
-                    Rewritten::ToMake(reference) => {
-                        self.on_disk(move |ids| reference.make(ids)).await?
-                    }
+                    Rewritten::ToMake(first) => self.on_disk(move |ids| first.make(ids)).await?,
                 };
-                if self.ids.has_kept()
-                    && let Some((identity, _)) = coinbase2::sign(&self.ids, request.body())
-                {
-                    self.note_shown(&identity).await;
-                }
                 Ok(answer::hexadecimal(&coinbase2))
             }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
@@ -260,16 +251,17 @@ impl MinerIdApi {
         self.ids.catch_up(identity, sign, self.patience).await;
     }
 
-    /// Notes durably that somebody receives a document, before the first one is answered.
-    async fn note_shown(&self, identity: &Identity) {
-        if !identity.is_kept_on_record() {
-            return;
+    /// Hands out a document. The first one by a key waits for the disk.
+    async fn output_script(
+        &self,
+        identity: &Arc<Identity>,
+        height: u32,
+    ) -> Result<Arc<[u8]>, Refusal> {
+        if let Some(script) = identity.output_script_if_noted(height)? {
+            return Ok(script);
         }
-        let alias = identity.alias().clone();
-        if let Err(refusal) = self.on_disk(move |ids| ids.note_shown(&alias)).await {
-            // The document is answered nevertheless: it may be worth a block.
-            tracing::error!("cannot note that a document is handed out: {}", refusal.text);
-        }
+        let identity = Arc::clone(identity);
+        self.on_disk(move |_| identity.output_script(height)).await
     }
 
     async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {

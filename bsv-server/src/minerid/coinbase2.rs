@@ -36,8 +36,22 @@ struct RequestJson<'a> {
 /// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
 pub(super) enum Rewritten {
     Made(Arc<[u8]>),
-    /// The first reference to a miner-info transaction. Making it waits for the disk.
-    ToMake(FirstReference),
+    /// Making it waits for the disk.
+    ToMake(First),
+}
+
+pub(super) enum First {
+    /// The first document by a key.
+    Document(FirstDocument),
+    /// The first reference to a miner-info transaction.
+    Reference(FirstReference),
+}
+
+pub(super) struct FirstDocument {
+    identity: Arc<Identity>,
+    height: u32,
+    coinbase2: Vec<u8>,
+    job_data: JobData,
 }
 
 pub(super) struct FirstReference {
@@ -47,10 +61,16 @@ pub(super) struct FirstReference {
     job: BlockBindJob,
 }
 
-impl FirstReference {
+impl First {
     pub(super) fn make(&self, ids: &MinerIds) -> Result<Arc<[u8]>, Error> {
-        let alias = self.alias.as_str();
-        ids.coinbase2_with_reference(alias, self.miner_info_txid, &self.coinbase2, &self.job)
+        match self {
+            Self::Document(FirstDocument { identity, height, coinbase2, job_data }) => {
+                identity.coinbase2(*height, coinbase2, job_data)
+            }
+            Self::Reference(FirstReference { alias, miner_info_txid, coinbase2, job }) => {
+                ids.coinbase2_with_reference(alias.as_str(), *miner_info_txid, coinbase2, job)
+            }
+        }
     }
 }
 
@@ -69,7 +89,11 @@ pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Rewritten, Refusal
         Some(job_data) => JobData::from_json(job_data.get())
             .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
     };
-    Ok(Rewritten::Made(identity.coinbase2(height, &coinbase2, &job_data)?))
+    if let Some(made) = identity.coinbase2_if_noted(height, &coinbase2, &job_data)? {
+        return Ok(Rewritten::Made(made));
+    }
+    let document = FirstDocument { identity, height, coinbase2, job_data };
+    Ok(Rewritten::ToMake(First::Document(document)))
 }
 
 /// Adds the reference output of generation 1.0.
@@ -85,7 +109,8 @@ fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Rewritten, Refusal
         return Ok(Rewritten::Made(made));
     }
     let alias = identity.alias().clone();
-    Ok(Rewritten::ToMake(FirstReference { alias, miner_info_txid: txid, coinbase2, job }))
+    let reference = FirstReference { alias, miner_info_txid: txid, coinbase2, job };
+    Ok(Rewritten::ToMake(First::Reference(reference)))
 }
 
 fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {

@@ -93,7 +93,10 @@ impl From<Error> for Refusal {
             Error::Broken { .. } | Error::Signer(_) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, capitalise(&error.to_string()))
             }
-            Error::Unseen { .. } | Error::StaleCopy(_) | Error::UpgradeUnseen(_) => {
+            Error::Unseen { .. }
+            | Error::NodeNeeded { .. }
+            | Error::StaleCopy(_)
+            | Error::UpgradeUnseen(_) => {
                 refuse(StatusCode::CONFLICT, capitalise(&error.to_string()))
             }
             Error::AliasExists(_)
@@ -156,6 +159,7 @@ fn code(error: &Error) -> Option<&'static str> {
         Error::NothingToSweep(_) => "nothing-to-sweep",
         Error::SweepUnseen { .. } => "sweep-unseen",
         Error::Unseen { .. } => "key-unseen",
+        Error::NodeNeeded { .. } => "node-needed",
         Error::StaleCopy(_) => "stale-copy",
         Error::Broken { .. } => "alias-broken",
         Error::Signer(_) => "key-does-not-sign",
