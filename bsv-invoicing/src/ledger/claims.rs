@@ -3,7 +3,7 @@
 //! A process that has left changes nothing any more: the store refuses its commands. So whoever
 //! takes over what it did need not fear that it comes back.
 
-use crate::ledger::rows::{Claims, Processes, Reservations, Rows};
+use crate::ledger::rows::{Claims, Processes, Reservations, Rows, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::process::{Claimed, ProcessId, Task};
 
@@ -120,6 +120,25 @@ impl Command for LetGo {
             Some(found) if found == claimed => books.end_task(self.task),
             _ => Ok(()),
         }
+    }
+}
+
+/// The process of this store ends everything that it has claimed under a number, and releases the
+/// coins that it has reserved under the number. The caller need not know whether it has anything.
+#[derive(Clone, Copy, Debug)]
+pub struct LetGoAll {
+    /// The number.
+    pub number: u64,
+}
+
+impl Command for LetGoAll {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let claimed = Claimed { holder: books.process, number: self.number };
+        let mut claims = books.rows.range::<Claims>(..)?;
+        claims.retain(|(_, found)| *found == claimed);
+        try_all(claims, |(task, _)| books.end_task(task)).map(drop)
     }
 }
 

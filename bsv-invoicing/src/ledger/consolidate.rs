@@ -20,13 +20,15 @@ pub struct ReserveConsolidation {
     pub least: usize,
     /// The height of the last block whose coins are old enough.
     pub up_to_height: u32,
+    /// The number under which the coins are reserved: see [`LetGoAll`](super::LetGoAll).
+    pub claim: u64,
 }
 
 impl Command for ReserveConsolidation {
     type Answer = Reservation;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reservation, R::Error> {
-        let Self { fee_rate, least, up_to_height } = *self;
+        let Self { fee_rate, least, up_to_height, claim } = *self;
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate };
         let key = |maker, vout| ReceiptKey { maker, vout };
         let from = (Trust::Sure, spending.needed(1) - spending.needed(0), key(0, 0));
@@ -47,6 +49,6 @@ impl Command for ReserveConsolidation {
         if choice.keys.len() < least || change.is_none() {
             return Err(Refusal::NothingDue.into());
         }
-        books.reserve(&choice, change)
+        books.reserve(&choice, change, claim)
     }
 }

@@ -41,6 +41,9 @@ pub struct Reserve {
     pub spending: Spending,
     /// If the key is already known, the answer is the payment that was made first.
     pub idempotency: Option<IdempotencyKey>,
+    /// The number under which the coins are reserved. Whoever does not get the answer lets go of
+    /// them by it: see [`LetGoAll`](super::LetGoAll).
+    pub claim: u64,
     /// The time.
     pub now: Timestamp,
 }
@@ -100,17 +103,18 @@ impl Command for Reserve {
         let previous = last_attempt(&books.rows, &self.purpose)?;
         let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
         let change = self.spending.change(choice.keys.len(), choice.total);
-        let reservation = books.reserve(&choice, change)?;
+        let reservation = books.reserve(&choice, change, self.claim)?;
         Ok(Reserved::Now(Reservation { previous, ..reservation }))
     }
 }
 
 impl<R: Rows> Books<R> {
-    /// Reserves coins. `change` is the amount that comes back.
+    /// Reserves coins under the number of a claim. `change` is the amount that comes back.
     pub(crate) fn reserve(
         &mut self,
         choice: &Choice,
         change: Option<u64>,
+        claim: u64,
     ) -> Result<Reservation, R::Error> {
         let change = match change {
             Some(satoshis) => Some(Change { satoshis, key: self.take_change_key()? }),
@@ -123,7 +127,7 @@ impl<R: Rows> Books<R> {
             self.set_holder(*key, Some(number)).map(|()| coin)
         })?;
         self.rows.put::<Reservations>(number, &choice.keys)?;
-        self.claim(Task::Spending(number), 0)?;
+        self.claim(Task::Spending(number), claim)?;
         let selection = Selection { coins, change };
         Ok(Reservation { number, selection, previous: None })
     }

@@ -26,6 +26,8 @@ pub struct ReserveWithdrawal {
     pub fee_rate: u64,
     /// If the key is already known, the answer is the withdrawal that was made first.
     pub idempotency: Option<IdempotencyKey>,
+    /// The number under which the coins are reserved: see [`LetGoAll`](super::LetGoAll).
+    pub claim: u64,
     /// The time.
     pub now: Timestamp,
 }
@@ -50,7 +52,7 @@ impl Command for ReserveWithdrawal {
         }
         let mut reserved = Vec::new();
         for (choice, change, cost) in books.plan_withdrawal(self)? {
-            reserved.push((books.reserve(&choice, change)?, cost));
+            reserved.push((books.reserve(&choice, change, self.claim)?, cost));
         }
         Ok(ReservedWithdrawal::Now(reserved))
     }

@@ -542,6 +542,7 @@ mod tests {
             purpose: OutgoingPurpose::Url("https://payee.example/1".to_owned()),
             spending: Spending { satoshis: 99_500, output_bytes: 34, fee_rate: 0 },
             idempotency: None,
+            claim: 1,
             now: Timestamp::from_micros(2),
         };
         assert_eq!(missing_in(&reserve, &known, TableId::Receipts), 100);

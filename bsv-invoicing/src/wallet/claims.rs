@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
-use crate::ledger::{Claim, LetGo};
+use crate::ledger::{Claim, Command, LetGo, LetGoAll};
 use crate::model::process::Task;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -68,13 +68,15 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Claims a task for this process, unless another process has it.
-    pub(super) async fn claim(&self, task: Task) -> Result<Option<Held>, Error> {
+    pub(super) async fn claim(self: &Arc<Self>, task: Task) -> Result<Option<Held>, Error> {
         let number = self.next_claim();
-        let is_ours = self.store.execute(Claim { task, number }).await?;
+        let claimed = self.store.execute(Claim { task, number }).await;
+        // It may be claimed although the answer was lost.
+        let is_ours = claimed.inspect_err(|_| self.let_go(Held { task, number }))?;
         Ok(is_ours.then_some(Held { task, number }))
     }
 
-    async fn claim_in_time(&self, task: Task) -> Result<Held, Error> {
+    async fn claim_in_time(self: &Arc<Self>, task: Task) -> Result<Held, Error> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(held) = self.claim(task).await? {
@@ -97,12 +99,35 @@ impl<S: WalletStore> Wallet<S> {
         Held { task: Task::Offering(transaction), number: claim }
     }
 
-    /// Lets go of a task in the background. While the store fails, this tries again.
+    /// Lets go of a task in the background.
     pub(super) fn let_go(self: &Arc<Self>, Held { task, number }: Held) {
+        self.until_done(LetGo { task, number });
+    }
+
+    /// Lets go in the background of everything that is claimed or reserved under a number.
+    pub(super) fn let_go_all(self: &Arc<Self>, number: u64) {
+        self.until_done(LetGoAll { number });
+    }
+
+    /// Releases the coins that are reserved under the number of a claim if `result` is an error.
+    /// They may be reserved although the answer was lost.
+    pub(super) async fn or_release<T>(
+        self: &Arc<Self>,
+        claim: u64,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if result.is_err() && self.store.execute(LetGoAll { number: claim }).await.is_err() {
+            self.let_go_all(claim);
+        }
+        result
+    }
+
+    /// Runs a command in the background. While the store fails, this tries again.
+    fn until_done(self: &Arc<Self>, command: impl Command<Answer = ()> + Copy) {
         let wallet = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(wallet) = wallet.upgrade()
-                && wallet.store.execute(LetGo { task, number }).await.is_err()
+                && wallet.store.execute(command).await.is_err()
             {
                 drop(wallet);
                 sleep(LETTING_GO_PERIOD).await;

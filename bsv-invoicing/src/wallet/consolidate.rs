@@ -41,7 +41,7 @@ impl<S: WalletStore> Wallet<S> {
         self.alone("consolidation", |wallet| async move { wallet.consolidate_alone().await }).await
     }
 
-    async fn consolidate_alone(&self) -> Result<Option<OutgoingPayment>, Error> {
+    async fn consolidate_alone(self: &Arc<Self>) -> Result<Option<OutgoingPayment>, Error> {
         let node = &self.node()?.operating;
         let policy = node.policy().await.map_err(away)?;
         let rules = policy.consolidation;
@@ -53,12 +53,12 @@ impl<S: WalletStore> Wallet<S> {
         let Some(up_to_height) = (tip.height + 1).checked_sub(confirmations) else {
             return Ok(None);
         };
-        let reserve = ReserveConsolidation { fee_rate, least, up_to_height };
+        let claim = self.next_claim();
+        let reserve = ReserveConsolidation { fee_rate, least, up_to_height, claim };
         let reservation = match self.store.execute(reserve).await {
             Err(WalletStoreError::Refused(Refusal::NothingDue)) => return Ok(None),
-            reserved => reserved?,
+            reserved => self.or_release(claim, reserved.map_err(Error::from)).await?,
         };
-        let number = reservation.number;
         let recorded = async {
             let transaction = self.sign(&[], &reservation.selection)?;
             let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
@@ -66,7 +66,7 @@ impl<S: WalletStore> Wallet<S> {
             let record = Record { payment, message: None, idempotency: None, now: self.now() };
             Ok::<_, Error>(self.store.execute(record).await?)
         };
-        let payment = self.or_release(&[number], recorded.await).await?;
+        let payment = self.or_release(claim, recorded.await).await?;
         self.send(payment).await.map(Some)
     }
 }

@@ -59,7 +59,7 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(super) recent_tip: RecentTip,
     /// Entries of the node's mempool.
     pub(super) mempool_entries: RecentEntries,
-    /// How many claims were made.
+    /// The number of the next claim.
     pub(super) claims: AtomicU64,
     /// The payments that are being made.
     pub(super) paying: PaymentsInProgress,
@@ -160,7 +160,7 @@ impl<S: WalletStore> Wallet<S> {
             not_taken: NotTaken::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),
-            claims: AtomicU64::new(0),
+            claims: AtomicU64::new(1),
             paying: PaymentsInProgress::default(),
             watching: Watching::default(),
             event_tail: EventTail::default(),

@@ -30,7 +30,7 @@ pub use self::preview::PaymentPreview;
 use self::asked::Asked;
 use self::draft::payment_url;
 use crate::error::Error;
-use crate::ledger::{NewPayment, Record, Release, Reservation, Reserve, Reserved};
+use crate::ledger::{NewPayment, Record, Reservation, Reserve, Reserved};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::store::WalletStore;
@@ -58,7 +58,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn pay_alone(
-        &self,
+        self: &Arc<Self>,
         url: &Url,
         idempotency: Option<IdempotencyKey>,
         max_satoshis: Option<u64>,
@@ -67,20 +67,22 @@ impl<S: WalletStore> Wallet<S> {
             return self.go_on(payment).await;
         }
         let asked = self.ask(url, idempotency).await?;
-        match self.reserve(&asked).await? {
+        let claim = self.next_claim();
+        let reserved = self.reserve(&asked, claim).await;
+        match self.or_release(claim, reserved).await? {
             Reserved::Before(payment) => self.go_on(*payment).await,
             Reserved::Now(reservation) => {
-                let payment = self.sign_and_record(asked, reservation, max_satoshis).await?;
-                self.go_on(payment).await
+                let payment = self.sign_and_record(asked, reservation, max_satoshis).await;
+                self.go_on(self.or_release(claim, payment).await?).await
             }
         }
     }
 
-    async fn reserve(&self, asked: &Asked) -> Result<Reserved, Error> {
+    async fn reserve(&self, asked: &Asked, claim: u64) -> Result<Reserved, Error> {
         let Asked { url, spending, idempotency, .. } = asked;
         let purpose = OutgoingPurpose::Url(url.to_string());
         let (spending, idempotency) = (*spending, idempotency.clone());
-        let reserve = Reserve { purpose, spending, idempotency, now: self.now() };
+        let reserve = Reserve { purpose, spending, idempotency, claim, now: self.now() };
         Ok(self.store.execute(reserve).await?)
     }
 
@@ -92,37 +94,19 @@ impl<S: WalletStore> Wallet<S> {
         reservation: Reservation,
         max_satoshis: Option<u64>,
     ) -> Result<OutgoingPayment, Error> {
-        let number = reservation.number;
-        let recorded = async {
-            check_limit(reservation.selection.cost(), max_satoshis)?;
-            let transaction = self.sign(&asked.outputs, &reservation.selection)?;
-            let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
-            let message = Some(terms.payment(&transaction, ""));
-            let payment = NewPayment {
-                reservation,
-                transaction,
-                purpose: OutgoingPurpose::Url(url.into()),
-                satoshis: spending.satoshis,
-                expires_at: Some(expires_at),
-            };
-            let record = Record { payment, message, idempotency, now: self.now() };
-            Ok::<_, Error>(self.store.execute(record).await?)
+        check_limit(reservation.selection.cost(), max_satoshis)?;
+        let transaction = self.sign(&asked.outputs, &reservation.selection)?;
+        let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
+        let message = Some(terms.payment(&transaction, ""));
+        let payment = NewPayment {
+            reservation,
+            transaction,
+            purpose: OutgoingPurpose::Url(url.into()),
+            satoshis: spending.satoshis,
+            expires_at: Some(expires_at),
         };
-        self.or_release(&[number], recorded.await).await
-    }
-
-    /// Releases the coins of these reservations if `result` is an error.
-    pub(super) async fn or_release<T>(
-        &self,
-        reservations: &[u64],
-        result: Result<T, Error>,
-    ) -> Result<T, Error> {
-        if result.is_err() {
-            for reservation in reservations {
-                self.store.execute(Release { reservation: *reservation }).await?;
-            }
-        }
-        result
+        let record = Record { payment, message, idempotency, now: self.now() };
+        Ok(self.store.execute(record).await?)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::model::payment::{IncomingPayment, IncomingState};
 use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
-use crate::store::WalletStore;
+use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
 use crate::wallet::shown::{Shown, not_shown, show};
@@ -195,6 +195,10 @@ impl<S: WalletStore> Wallet<S> {
         let deadline = Instant::now() + ELSEWHERE_PATIENCE;
         loop {
             let noted = self.store.execute(offer.clone()).await;
+            if let Err(WalletStoreError::Store(_)) = noted {
+                // It may be noted although the answer was lost.
+                self.let_go_all(offer.claim);
+            }
             match noted.map_err(|error| of_invoice(id, error))? {
                 Offered::Before(_) => return Ok(()),
                 Offered::Now(payment) => {

@@ -99,7 +99,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn refund_alone(
-        &self,
+        self: &Arc<Self>,
         number: u64,
         id: &str,
         draft: RefundDraft,
@@ -114,19 +114,21 @@ impl<S: WalletStore> Wallet<S> {
         }
         let planned = self.plan_refund(number, id, &draft).await?;
         let Planned { purpose, spending, .. } = &planned;
+        let claim = self.next_claim();
         let reserve = Reserve {
             purpose: purpose.clone(),
             spending: *spending,
             idempotency: idempotency.clone(),
+            claim,
             now: self.now(),
         };
-        let reservation = match self.store.execute(reserve).await? {
+        let reserved = self.store.execute(reserve).await.map_err(Error::from);
+        let reservation = match self.or_release(claim, reserved).await? {
             Reserved::Before(payment) => return Ok(*payment),
             Reserved::Now(reservation) => reservation,
         };
-        let reserved = reservation.number;
         let recorded = self.record_refund(planned, reservation, idempotency).await;
-        let payment = self.or_release(&[reserved], recorded).await?;
+        let payment = self.or_release(claim, recorded).await?;
         self.send(payment).await
     }
 

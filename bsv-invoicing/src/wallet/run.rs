@@ -80,7 +80,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Waits until no other process follows the chain.
-    async fn claim_following(&self) -> Held {
+    async fn claim_following(self: &Arc<Self>) -> Held {
         let mut failing = Failing::default();
         loop {
             match self.claim(Task::Following).await {

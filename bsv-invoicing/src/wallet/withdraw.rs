@@ -116,18 +116,19 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     async fn withdraw_alone(
-        &self,
+        self: &Arc<Self>,
         draft: WithdrawalDraft,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Withdrawal, Error> {
         let reserve = self.withdrawal_to_reserve(&draft, idempotency.clone()).await?;
-        let reserved = match self.store.execute(reserve).await? {
+        let claim = reserve.claim;
+        let reserved = self.store.execute(reserve).await.map_err(Error::from);
+        let reserved = match self.or_release(claim, reserved).await? {
             ReservedWithdrawal::Before(withdrawal) => return Ok(withdrawal),
             ReservedWithdrawal::Now(reserved) => reserved,
         };
-        let numbers: Vec<_> = reserved.iter().map(|(it, _)| it.number).collect();
         let recorded = self.sign_and_record_withdrawal(draft, reserved, idempotency).await;
-        let withdrawal = self.or_release(&numbers, recorded).await?;
+        let withdrawal = self.or_release(claim, recorded).await?;
         for payment in withdrawal.payments {
             self.send(payment).await?;
         }
@@ -144,7 +145,8 @@ impl<S: WalletStore> Wallet<S> {
             check_sent(satoshis, fee_rate)?;
         }
         let (amount, output_bytes) = (draft.amount, draft.to.output_bytes());
-        Ok(ReserveWithdrawal { amount, output_bytes, fee_rate, idempotency, now: self.now() })
+        let (claim, now) = (self.next_claim(), self.now());
+        Ok(ReserveWithdrawal { amount, output_bytes, fee_rate, idempotency, claim, now })
     }
 
     fn check_withdrawal(

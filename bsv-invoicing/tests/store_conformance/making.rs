@@ -103,11 +103,14 @@ pub(super) fn to_payee(payee: impl std::fmt::Display) -> OutgoingPurpose {
     OutgoingPurpose::Url(format!("http://payee.example/{payee}"))
 }
 
+/// The number of the claim under which coins are reserved.
+pub(super) const CLAIM: u64 = 7;
+
 /// A payment to a payee without a fee.
 pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
     let purpose = to_payee(payee);
     let spending = Spending { satoshis, output_bytes: 34, fee_rate: 0 };
-    Reserve { purpose, spending, idempotency: None, now: at(5) }
+    Reserve { purpose, spending, idempotency: None, claim: CLAIM, now: at(5) }
 }
 
 /// Reserves coins for a payment that was not made before.

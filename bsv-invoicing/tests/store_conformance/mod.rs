@@ -190,6 +190,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
     check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;
     check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
+    check::<P>("an unanswered reservation is let go of", reservations::unanswered).await;
     check::<P>("a released reservation cannot be recorded", reservations::recorded_too_late).await;
     check::<P>("a reserved coin is lost with its maker", reservations::displaced).await;
     check::<P>("attempts for one purpose exclude each other", reservations::attempts).await;

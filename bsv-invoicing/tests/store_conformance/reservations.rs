@@ -1,7 +1,8 @@
 //! Coins are reserved for a payment, which is then signed and recorded, or not.
 
-use bsv_invoicing::ledger::Reserve;
-use bsv_invoicing::{OutgoingState, WalletStore};
+use bsv_invoicing::ledger::queries::GetHolder;
+use bsv_invoicing::ledger::{Claim, LetGoAll, Reserve};
+use bsv_invoicing::{OutgoingState, Task, WalletStore};
 
 use super::making::*;
 use super::*;
@@ -35,6 +36,30 @@ pub(super) async fn reserved(store: &impl WalletStore) {
     assert_refused!(again, Refusal::NotReserved(number) if number == second.number);
     let fourth = reserve(store, outgoing("d", 1)).await;
     assert_eq!(fourth.selection.coins, first.selection.coins);
+}
+
+/// Whoever has not got the answer lets go of what may be reserved, by the number that he has drawn.
+pub(super) async fn unanswered(store: &impl WalletStore) {
+    for number in 1..=3 {
+        paid_invoice(store, number).await;
+    }
+    let let_go = |number| store.execute(LetGoAll { number });
+    let all = || Reserve { claim: 8, ..outgoing("a", 3 * SATOSHIS) };
+    let lost = reserve(store, all()).await;
+    let_go(9).await.unwrap();
+    let refused = store.reserve(outgoing("b", 1)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
+    store.execute(Claim { task: Task::Following, number: 8 }).await.unwrap();
+    for _ in 0..2 {
+        let_go(8).await.unwrap();
+        assert_eq!(store.get(GetHolder(Task::Following)).await.unwrap(), None);
+    }
+    let late = store.record_payment(signed(&all(), &lost)).await;
+    assert_refused!(late, Refusal::NotReserved(number) if number == lost.number);
+    let reservation = reserve(store, all()).await;
+    store.record_payment(signed(&all(), &reservation)).await.unwrap();
+    let_go(8).await.unwrap();
+    assert_eq!(store.outgoing(1).await.unwrap().unwrap().0.state, OutgoingState::Open);
 }
 
 /// Released coins may be reserved for another payment.

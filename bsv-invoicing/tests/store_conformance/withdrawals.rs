@@ -13,7 +13,8 @@ use super::making::*;
 use super::*;
 
 pub(super) fn withdrawing(amount: WithdrawalAmount) -> ReserveWithdrawal {
-    ReserveWithdrawal { amount, output_bytes: 34, fee_rate: 0, idempotency: None, now: at(5) }
+    let (output_bytes, fee_rate, idempotency, claim, now) = (34, 0, None, CLAIM, at(5));
+    ReserveWithdrawal { amount, output_bytes, fee_rate, idempotency, claim, now }
 }
 
 /// A mined payment of an invoice with outputs of these amounts.
@@ -133,7 +134,8 @@ pub(super) async fn limits(store: &impl WalletStore) {
 /// Old coins are consolidated, the smallest first.
 pub(super) async fn consolidated(store: &impl WalletStore) {
     coins(store, &[[7; 499].as_slice(), &[8, 9]].concat()).await;
-    let consolidate = |up_to_height| ReserveConsolidation { fee_rate: 0, least: 20, up_to_height };
+    let consolidate =
+        |up_to_height| ReserveConsolidation { fee_rate: 0, least: 20, up_to_height, claim: CLAIM };
     assert_refused!(store.execute(consolidate(8)).await, Refusal::NothingDue);
     let reservation = store.execute(consolidate(9)).await.unwrap();
     let amounts: Vec<_> = reservation.selection.coins.iter().map(|coin| coin.satoshis).collect();
@@ -167,7 +169,8 @@ pub(super) async fn consolidated(store: &impl WalletStore) {
 pub(super) async fn not_consolidated(store: &impl WalletStore) {
     // An input has 149 bytes.
     coins(store, &[[148].as_slice(), &[149; 2], &[300; 3]].concat()).await;
-    let consolidate = |least, fee_rate| ReserveConsolidation { fee_rate, least, up_to_height: 9 };
+    let consolidate =
+        |least, fee_rate| ReserveConsolidation { fee_rate, least, up_to_height: 9, claim: CLAIM };
     assert_refused!(store.execute(consolidate(6, 1000)).await, Refusal::NothingDue);
     let reservation = store.execute(consolidate(5, 1000)).await.unwrap();
     let coins: Vec<_> = reservation.selection.coins.iter().map(|coin| coin.satoshis).collect();

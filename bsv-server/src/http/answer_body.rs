@@ -108,7 +108,7 @@ mod tests {
     use std::future::{pending, ready};
 
     use futures_util::stream;
-    use http_body_util::BodyExt;
+    use http_body_util::{BodyExt, Collected};
 
     use super::*;
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     async fn read(body: AnswerBody, end: End) -> Result<Bytes, BrokenOff> {
-        body.until(end).collect().await.map(|body| body.to_bytes())
+        body.until(end).collect().await.map(Collected::to_bytes)
     }
 
     #[tokio::test]

@@ -40,7 +40,6 @@ const MIGRATIONS: &[Migration] = &[
     add_webhooks,
     add_ancestors,
     add_claims,
-    add_unlisted,
 ];
 
 type UserRow = (&'static str, &'static str, &'static str, &'static str, &'static str);
@@ -137,10 +136,6 @@ fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
 fn add_claims(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
     tell_unmined_apart(transaction)
-}
-
-fn add_unlisted(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    create_tables(transaction)
 }
 
 /// The first entry of the log names the seed, if there is one.
