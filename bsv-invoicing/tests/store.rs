@@ -309,12 +309,12 @@ async fn files_of_newer_versions_and_of_other_programs_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 15).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 14).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 15, known: 14, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 14, known: 13, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {
