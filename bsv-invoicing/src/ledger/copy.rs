@@ -87,6 +87,10 @@ macro_rules! copied {
                 }
                 Ok(())
             }
+
+            fn weight(&self) -> usize {
+                self.0.long_rows().iter().map(|(_, row)| row.len()).sum()
+            }
         }
     };
 }
@@ -157,6 +161,14 @@ copied!(
 const _: () = assert!(COPIED == KINDS, "all kinds of rows are copied");
 
 impl RowPage {
+    /// The rows, if they are of a kind that may be long.
+    fn long_rows(&self) -> &[(u64, Vec<u8>)] {
+        match self {
+            Self::RawTransactions(rows) | Self::Ancestors(rows) | Self::Messages(rows) => rows,
+            _ => &[],
+        }
+    }
+
     /// A webhook whose id is of more bits than the integers of every engine hold, as they once were.
     pub(crate) fn unfit_webhook(&self) -> Option<WebhookId> {
         let Self::Webhooks(rows) = self else { return None };

@@ -1,33 +1,42 @@
 //! A block has left the main chain.
 
+use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{MinedAt, Rows, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionState};
 
 /// A block is no longer in the main chain. Its transactions are contested until the network shows
-/// them again.
+/// them again. Strangers choose how many there are, so each step changes a part of them. Whoever
+/// begins anew finds what is left.
 #[derive(Clone, Copy, Debug)]
 pub struct ForgetBlock {
     /// The block.
     pub block: BlockPlace,
+    /// Only transactions with higher numbers are looked at.
+    pub after: u64,
+    /// How many are looked at, at most.
+    pub limit: usize,
     /// The time.
     pub now: Timestamp,
 }
 
 impl Command for ForgetBlock {
-    type Answer = ();
+    /// The number of the last transaction that was looked at, if there may be more.
+    type Answer = Option<u64>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        let at = books.next_event_at(self.now);
-        let height = self.block.height;
-        let mined = books.rows.range::<MinedAt>((height, 0)..=(height, u64::MAX))?;
-        let forgotten = try_all(mined, |((_, number), ())| {
-            if books.transaction(number)?.state == TransactionState::Mined(self.block) {
-                books.change_state(number, TransactionState::Contested { told: false }, at)?;
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Option<u64>, R::Error> {
+        let Self { block, after, limit, now } = *self;
+        let at = books.next_event_at(now);
+        let rest = (block.height, after.saturating_add(1))..=(block.height, u64::MAX);
+        let mined = books.rows.first::<MinedAt>(rest, Ascending, limit)?;
+        try_all(&mined, |((_, number), ())| {
+            if books.transaction(*number)?.state == TransactionState::Mined(block) {
+                books.change_state(*number, TransactionState::Contested { told: false }, at)?;
             }
-            Ok(())
-        });
-        forgotten.map(drop)
+            Ok::<_, R::Error>(())
+        })?;
+        let last = mined.last().map(|((_, number), ())| *number);
+        Ok(last.filter(|_| mined.len() == limit))
     }
 }

@@ -563,7 +563,8 @@ mod tests {
         let all = ((7, 0), Bound::Included((7, u64::MAX)));
         let mined = (1..=100).map(|number| ((7, number), ()));
         note::<MinedAt>(&mut known, all, mined, usize::MAX);
-        let forget = ForgetBlock { block, now: Timestamp::from_micros(2) };
+        let now = Timestamp::from_micros(2);
+        let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now };
         assert_eq!(missing_in(&forget, &known, TableId::Transactions), 100);
     }
 

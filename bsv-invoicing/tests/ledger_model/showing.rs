@@ -144,7 +144,8 @@ impl World {
 
     fn forget(&mut self, block: BlockPlace) {
         let at = self.at(&self.rows);
-        self.execute(&ForgetBlock { block, now: self.now() }, |world, _| {
+        let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now: self.now() };
+        self.execute(&forget, |world, _| {
             let there = world.told.entries.iter();
             let there = there.filter(|(_, it)| it.state == TransactionState::Mined(block));
             for number in there.map(|(number, _)| *number).collect::<Vec<_>>() {

@@ -108,7 +108,8 @@ calls! {
     execute: refuse(transaction: u64, now: Timestamp) -> () = Refuse { transaction, now };
     execute: mine(transaction: u64, proof: Proof, now: Timestamp) -> () =
         Mine { transaction, checked: CheckedProof { proof, reorganisations: 0 }, now };
-    execute: forget_block(block: BlockPlace, now: Timestamp) -> () = ForgetBlock { block, now };
+    execute: forget_block(block: BlockPlace, now: Timestamp) -> Option<u64> =
+        ForgetBlock { block, after: 0, limit: usize::MAX, now };
     execute: contest(transaction: u64, now: Timestamp) -> () = Contest { transaction, now };
     execute: tell_contested(transaction: u64, now: Timestamp) -> () =
         TellContested { transaction, now };

@@ -186,6 +186,7 @@ pub(crate) async fn run<P: Place>() {
     .await;
     check::<P>("proofs are kept, and follow the chain", payments::proved).await;
     check::<P>("a proof from before a reorganisation is refused", reorganised::late_proofs).await;
+    check::<P>("a lost block is forgotten in parts", reorganised::forgotten_in_parts).await;
     check::<P>("what a block has paid stays paid", reorganised::paid_by_a_block).await;
     check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
     check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;

@@ -1,12 +1,16 @@
 //! Reorganisations, and what the network has shown before them.
 
-use bsv_invoicing::ledger::queries::{GetInvoice, GetProofs, GetReceived, GetRecord};
+use bsv_invoicing::ledger::queries::{
+    GetBlocks, GetIncoming, GetInvoice, GetProofs, GetReceived, GetRecord,
+};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    CheckedProof, FollowReorganisation, FollowTip, GetReorganisations, Mine, Notice, Noticed,
-    Offer, See, SetRules, ShownPlace,
+    CheckedProof, FollowReorganisation, FollowTip, ForgetBlock, GetReorganisations, Mine, Notice,
+    Noticed, Offer, See, SetRules, ShownPlace,
 };
-use bsv_invoicing::{Counting, InvoiceState, PaymentRules, ShownAs, TransactionState, WalletStore};
+use bsv_invoicing::{
+    Counting, IncomingState, InvoiceState, PaymentRules, ShownAs, TransactionState, WalletStore,
+};
 use bsv_tx::BlockHash;
 
 use super::making::*;
@@ -42,6 +46,27 @@ pub(super) async fn late_proofs(store: &impl WalletStore) {
     for number in [1, 2] {
         assert_eq!(store.get(GetProofs(number)).await.unwrap().len(), 1);
     }
+}
+
+/// A block is forgotten in parts. Whoever begins anew finds what is left.
+pub(super) async fn forgotten_in_parts(store: &impl WalletStore) {
+    shown(store, 1).await;
+    for salt in 1..=5 {
+        notice(store, &paying_invoices(&[(1, 100)], salt), block(7), 1).await;
+    }
+    let forget = |after, limit| {
+        let block = proof(7).block;
+        store.execute(ForgetBlock { block, after, limit, now: at(2) })
+    };
+    let contested = async || {
+        let payments = store.get(GetIncoming(1)).await.unwrap();
+        payments.iter().filter(|it| it.state == IncomingState::Contested).count()
+    };
+    assert_eq!((forget(0, 2).await.unwrap(), contested().await), (Some(2), 2));
+    assert_eq!((forget(2, 2).await.unwrap(), contested().await), (Some(4), 4));
+    assert_eq!(store.get(GetBlocks(7)).await.unwrap(), [proof(7).block]);
+    assert_eq!((forget(0, 2).await.unwrap(), contested().await), (None, 5));
+    assert_eq!(store.get(GetBlocks(7)).await.unwrap(), []);
 }
 
 /// Above the limit, what a block has paid stays paid until it is lost, and nothing else pays.

@@ -54,6 +54,12 @@ async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, p
     store.execute(Notice { shown: vec![noticed], now: now() }).await.unwrap();
 }
 
+/// Forgets a block in one step.
+async fn forget(store: &PostgresWalletStore, block: BlockPlace) {
+    let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now: now() };
+    assert_eq!(store.execute(forget).await.unwrap(), None);
+}
+
 async fn state(store: &PostgresWalletStore) -> TransactionState {
     store.get(GetRecord(1)).await.unwrap().unwrap().state
 }
@@ -79,7 +85,7 @@ async fn a_transaction_with_very_many_outputs_is_followed() {
     assert_eq!(state(&store).await, TransactionState::Mined(block.block));
     drop(store);
     let store = open(&url);
-    store.execute(ForgetBlock { block: block.block, now: now() }).await.unwrap();
+    forget(&store, block.block).await;
     assert_eq!(state(&store).await, TransactionState::Contested { told: false });
     notice(&store, &transaction, mined(proof(8))).await;
     assert_eq!(state(&store).await, TransactionState::Mined(proof(8).block));
@@ -105,7 +111,7 @@ async fn blocks_with_very_many_transactions_leave_the_chain() {
         store.execute(Recover { found }).await.unwrap();
     }
     assert_eq!(store.list(GetBlocks(1)).await.unwrap(), [block.block]);
-    store.execute(ForgetBlock { block: block.block, now: now() }).await.unwrap();
+    forget(&store, block.block).await;
     assert_eq!(store.list(GetBlocks(1)).await.unwrap(), []);
     assert_eq!(store.get(GetBalance).await.unwrap(), count);
 }

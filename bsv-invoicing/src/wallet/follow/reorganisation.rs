@@ -7,9 +7,13 @@ use crate::error::Error;
 use crate::ledger::queries::{GetBlocks, GetFollowedTip};
 use crate::ledger::rows::FollowedBlock;
 use crate::ledger::{FollowReorganisation, ForgetBlock};
+use crate::model::transaction::BlockPlace;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
+
+/// How many transactions of a lost block are changed in one step. Other commands wait for the step.
+const FORGOTTEN_AT_ONCE: usize = 250;
 
 /// The relation of the node's main chain to the last followed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +116,19 @@ impl<S: WalletStore> Wallet<S> {
             }
             lost += 1;
             tracing::warn!("block {} at height {} left the chain", block.hash, block.height);
-            self.store.execute(ForgetBlock { block, now: self.now() }).await?;
+            self.forget_block(block).await?;
         }
         Ok((kept, lost))
+    }
+
+    async fn forget_block(&self, block: BlockPlace) -> Result<(), Error> {
+        let mut next = Some(0);
+        while let Some(after) = next {
+            let now = self.now();
+            let forget = ForgetBlock { block, after, limit: FORGOTTEN_AT_ONCE, now };
+            next = self.store.execute(forget).await?;
+        }
+        Ok(())
     }
 }
 
