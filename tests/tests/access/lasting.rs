@@ -142,7 +142,7 @@ fn a_request_that_is_held_back_does_nothing_once_its_token_is_revoked() {
 fn a_request_that_is_held_back_does_nothing_once_its_token_expires() {
     let (guarded, clock) = with_clock();
     let own = create(&guarded.site, &["minerid:rotate"], Some("2100-01-01T00:00:00Z")).0;
-    let begin = |token| HeldBack::begin(&guarded.minerid(), "/opreturn/first/rotate", token, "");
+    let begin = |token| HeldBack::begin(&guarded.minerid(), "/opreturn/first/rotate", token, " ");
     let [own, older, unlimited] = [own.as_str(), GOOD[1], GOOD[0]].map(begin);
     set_clock(&clock, YEAR_2100);
     assert_eq!([own.end(), older.end(), unlimited.end()], [401, 403, 200]);
