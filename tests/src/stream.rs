@@ -121,6 +121,18 @@ impl Stream {
         Some(block)
     }
 
+    /// Reads up to the proper end.
+    ///
+    /// # Panics
+    /// If the stream still goes on after some heartbeats.
+    pub fn wait_for_end(&mut self) {
+        let mut blocks_without_data = 0;
+        while let Some(block) = self.next_block() {
+            blocks_without_data += usize::from(block.data.is_none());
+            assert!(blocks_without_data < 4, "the stream goes on");
+        }
+    }
+
     /// The next event, and its id.
     ///
     /// # Panics

@@ -24,7 +24,7 @@ fn open(guarded: &Guarded, token: &str) -> Stream {
 
 /// Checks that a stream ends properly and cannot be opened again, while another one goes on.
 fn check_ended(guarded: &Guarded, [token, code]: [&str; 2], mut stream: Stream, mut other: Stream) {
-    while stream.next_block().is_some() {}
+    stream.wait_for_end();
     let refused = Stream::try_open_with(guarded.server.wallet(), token).unwrap_err();
     let problem: Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!((refused.status, problem["code"].as_str()), (401, Some(code)));

@@ -55,7 +55,7 @@ fn a_token_that_one_server_revokes_ends_the_streams_of_another_one() {
     };
     let [mut going_on, mut ended] = [open(&kept), open(&revoked)];
     first.cli_ok(&["token", "revoke", "--yes", revoked["id"].as_str().unwrap()]);
-    while ended.next_block().is_some() {}
+    ended.wait_for_end();
     let refused = Stream::try_open_with(other.wallet(), revoked["token"].as_str().unwrap());
     assert_eq!(refused.unwrap_err().status, 401);
     first.cli_ok(&["user", "create", "--name", "Ada"]);
