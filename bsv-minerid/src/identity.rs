@@ -551,6 +551,7 @@ impl Identity {
     }
 
     /// Whether no document was ever handed out.
+    #[cfg(feature = "node")]
     pub(crate) fn is_kept(&self) -> bool {
         let state = self.state();
         state.record.exposure == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)

@@ -68,9 +68,9 @@ impl<S: WalletStore> Wallet<S> {
         let from = from.min(tip.height);
         tracing::info!("the wallet comes from a backup: reading the blocks from height {from} on");
         let mut search = self.search_of_books(DEFAULT_LOOKAHEAD).await?;
-        let height = self.walk(node, &mut search, from, &mut |_, _| ()).await?;
+        let read = self.walk(node, &mut search, from, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
-        tracing::info!("the wallet has caught up with the chain up to height {height}");
+        tracing::info!("the wallet has caught up with the chain up to height {}", read.height);
         Ok(())
     }
 

@@ -53,38 +53,29 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<Recovery, Error> {
         let node = &self.node()?.operating;
         let mut search = Search::of_words(&self.keys, walk.lookahead)?;
-        let height = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
-        self.follow_from(node, height).await?;
+        let tip = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
+        self.store.execute(FollowTip { tip }).await?;
         self.store.execute(search.used_numbers(walk.lookahead)).await?;
         let last_used = search.used_accounts().max().unwrap_or(0);
         let account = account_of(Timestamp::of_system()).max(last_used + 1);
         self.store.execute(BeginAccount { account, is_behind: false }).await?;
         Ok(Recovery {
-            height,
+            height: tip.height,
             transactions: search.last_number(),
             coins: search.coins_left(),
             balance: self.balance().await?,
         })
     }
 
-    /// Makes the wallet read new blocks from the one after this height.
-    async fn follow_from(&self, node: &NodeRpc, height: u32) -> Result<(), Error> {
-        if let Some(hash) = node.block_hash(height).await.map_err(away)? {
-            let tip = FollowedBlock { height, hash };
-            self.store.execute(FollowTip { tip }).await?;
-        }
-        Ok(())
-    }
-
     /// Stores what a search finds in the blocks from a height on and in the mempool. Returns the
-    /// height of the last block.
+    /// last block that was read. It may have left the main chain since.
     pub(crate) async fn walk(
         &self,
         node: &NodeRpc,
         search: &mut Search,
         from_height: u32,
         progress: &mut impl FnMut(u32, u32),
-    ) -> Result<u32, Error> {
+    ) -> Result<FollowedBlock, Error> {
         let mut tip = node.tip().await.map_err(away)?;
         if from_height > tip.height {
             let last = tip.height;
@@ -107,11 +98,13 @@ impl<S: WalletStore> Wallet<S> {
                 tip = node.tip().await.map_err(away)?;
             }
         }
+        let hash = last.expect("the walk begins at the tip or below, and reads a block");
+        let read = FollowedBlock { height: height - 1, hash };
         let mut mempool = search.begin_mempool(node).await?;
         loop {
             let found = search.next_in_mempool(node, &mut mempool, self.now()).await?;
             if found.is_empty() {
-                return Ok(height - 1);
+                return Ok(read);
             }
             self.store.execute(Recover { found }).await?;
         }

@@ -102,6 +102,9 @@ fn rotation_after(
             _ if !record.handed_out => Ok(Rotation::Succeed),
             _ => Err(Error::NodeNeeded { alias: alias.clone(), reason }),
         },
+        Shown::Unknowable if is_forced && is_of_0_2 && record.exposure == Exposure::Known => {
+            Ok(Rotation::PassOver(record.sightings.acknowledged))
+        }
         Shown::Current | Shown::Earlier(_) | Shown::Unknowable => Ok(Rotation::Succeed),
     }
 }

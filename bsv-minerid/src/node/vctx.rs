@@ -159,7 +159,10 @@ async fn dearer_revocation<S: IdentityStore>(
         Ok(dearer) if left(&dearer) < left(earlier) => Ok(Some(dearer)),
         // The output is spent meanwhile, or holds too little for the higher fee.
         Ok(_) | Err(Error::BadFunding { .. }) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => {
+            tracing::warn!("the revocation of alias {alias} is sent with its earlier fee: {error}");
+            Ok(None)
+        }
     }
 }
 

@@ -126,6 +126,7 @@ impl IdentityRecord {
     }
 
     /// Whether the record says that a block has shown the current key.
+    #[cfg(feature = "node")]
     pub(crate) fn has_shown_current_key(&self) -> bool {
         self.exposure == Exposure::Known && self.sightings.acknowledged == self.current_key().number
     }

@@ -207,7 +207,7 @@ fn vctx_states(store: &impl IdentityStore) {
         (broadcasting, [None, None, Some(awaiting), made_now, other_now, None, None]),
         (recorded, [None, None, None, Some(recorded), None, Some(to_be_spent), Some(revoking)]),
         (to_be_spent, [None, None, None, None, None, Some(to_be_spent), Some(revoking)]),
-        (revoking, [None, None, None, None, None, None, None]),
+        (revoking, [None, None, None, None, None, None, Some(revoking)]),
     ]
     .into_iter()
     .enumerate()

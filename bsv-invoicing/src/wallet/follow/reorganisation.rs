@@ -12,6 +12,8 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
+/// How many followed blocks that hold transactions of the wallet are checked again for each new tip.
+const CHECKED_AGAIN: u32 = 10;
 /// How many transactions of a lost block are changed in one step. Other commands wait for the step.
 const FORGOTTEN_AT_ONCE: usize = 250;
 
@@ -69,9 +71,11 @@ impl<S: WalletStore> Wallet<S> {
         match place {
             Place::Known(fork) => {
                 // The books may have blocks after the last one, if the process ended while it read
-                // them.
+                // them. A server whose node lags behind may have recorded a proof of a block that
+                // this node has given up since.
                 let followed = last.map_or(0, |last| last.height);
                 let height = fork.height().unwrap_or(followed);
+                let height = height.min(followed.saturating_sub(CHECKED_AGAIN));
                 if fork != Fork::None {
                     self.store.execute(FollowReorganisation).await?;
                 }
@@ -113,6 +117,9 @@ impl<S: WalletStore> Wallet<S> {
             if is_in_main_chain(node, &block.hash).await? {
                 kept += 1;
                 continue;
+            }
+            if lost == 0 {
+                self.store.execute(FollowReorganisation).await?;
             }
             lost += 1;
             tracing::warn!("block {} at height {} left the chain", block.hash, block.height);

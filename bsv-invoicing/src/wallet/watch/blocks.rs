@@ -11,8 +11,7 @@ use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
 use crate::ledger::{
-    CheckedProof, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal, SetRescan,
-    ShownPlace,
+    CheckedProof, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal, ShownPlace,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
@@ -40,7 +39,7 @@ impl<S: WalletStore> Wallet<S> {
         let last = self.store.get(GetFollowedTip).await?;
         let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
         if last.is_none() {
-            self.rescan_since_first_event().await?;
+            self.rescan_since_first_event(node, tip).await?;
         }
         let mut height = last.unwrap_or(tip.height);
         let mut read = None;
@@ -61,10 +60,9 @@ impl<S: WalletStore> Wallet<S> {
     /// Requests the reading of the blocks from the first event until the chain was first followed.
     /// Others may know keys of the wallet since the first event. Earlier blocks cannot concern the
     /// wallet.
-    async fn rescan_since_first_event(&self) -> Result<(), Error> {
+    async fn rescan_since_first_event(&self, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
         if let Some(first) = self.store.get(GetEvents(0, 1)).await?.pop() {
-            let from = Some(RescanFrom::Time(first.at));
-            self.store.execute(SetRescan { before: None, from }).await?;
+            while !self.request_rescan(node, tip, RescanFrom::Time(first.at)).await? {}
         }
         Ok(())
     }

@@ -29,24 +29,25 @@ impl<S: WalletStore> Wallet<S> {
             let reason = format!("block {from_height} is beyond the node's last one, {last}");
             return Err(Error::BadChain(reason));
         }
-        while !self.request_rescan(node, tip, from_height).await? {}
+        let from = RescanFrom::Height(from_height);
+        while !self.request_rescan(node, tip, from).await? {}
         while !self.rescan_for_a_turn(node, tip).await? {}
         Ok(tip.height)
     }
 
-    /// Requests the reading of the blocks from a height on, and of those that were requested before.
-    /// Returns false if the place has changed meanwhile.
-    async fn request_rescan(
+    /// Requests the reading of the blocks from a place on, and of those that were requested before.
+    /// Returns false if somebody else has changed the place meanwhile.
+    pub(super) async fn request_rescan(
         &self,
         node: &NodeRpc,
         tip: ChainTip,
-        from_height: u32,
+        from: RescanFrom,
     ) -> Result<bool, Error> {
         let before = self.store.get(GetRescan).await?;
-        let height = match before {
-            Some(place) => height_of(node, tip, place).await?.min(from_height),
-            None => from_height,
-        };
+        let mut height = height_of(node, tip, from).await?;
+        if let Some(place) = before {
+            height = height.min(height_of(node, tip, place).await?);
+        }
         let from = Some(RescanFrom::Height(height));
         Ok(self.store.execute(SetRescan { before, from }).await?)
     }
