@@ -91,6 +91,11 @@ impl Command for Offer {
             None => {
                 let (number, record) = self.store(books, at)?;
                 books.claim_new(Task::Offering(number), self.claim)?;
+                // Once the network has shown a transaction, or another message has brought it,
+                // anybody can send it to us.
+                if let Some(refund_to) = self.refund_to.as_ref().filter(|_| !self.is_known) {
+                    books.rows.put::<Refunds>(number, refund_to)?;
+                }
                 (number, record, invoices)
             }
         };
@@ -101,11 +106,6 @@ impl Command for Offer {
             for invoice in invoices {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
-        }
-        // Once the network has shown a transaction, anybody can send it to us.
-        let is_payers_own = !self.is_known && !record.was_seen();
-        if let Some(refund_to) = self.refund_to.as_ref().filter(|_| is_payers_own) {
-            books.rows.put::<Refunds>(number, refund_to)?;
         }
         Ok(Offered::Now(payment(&(number, record))))
     }

@@ -2,7 +2,7 @@
 
 use crate::ledger::rows::{
     Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
-    Transactions,
+    Transactions, Unassigned,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::outgoing::OutgoingPayment;
@@ -102,6 +102,7 @@ impl<R: Rows> Books<R> {
     pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), R::Error> {
         for (key, receipt) in self.made_by(number)? {
             self.rows.remove::<Receipts>(key)?;
+            self.rows.remove::<Unassigned>(key)?;
             if let Some(invoice) = self.invoice_of(receipt.key)? {
                 self.rows.remove::<Incoming>((invoice, number))?;
             }

@@ -191,9 +191,6 @@ impl World {
                         world.told.set(number, TransactionState::Offered, at);
                         let entry = world.told.entries.get_mut(&number).unwrap();
                         entry.is_offered = !is_known;
-                        if !is_known && !entry.was_seen() {
-                            entry.wish = wish;
-                        }
                     }
                 }
                 None => {

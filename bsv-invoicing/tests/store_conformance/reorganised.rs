@@ -133,6 +133,8 @@ pub(super) async fn wishes_of_strangers(store: &impl WalletStore) {
         store.offer(Offer { refund_to, ..incoming(1, 1, at(s)) })
     };
     wishing("payer", 1).await.unwrap();
+    store.refuse(1, at(1)).await.unwrap();
+    wishing("stranger", 1).await.unwrap();
     store.execute(See { transaction: 1, is_fee_sufficient: true, now: at(2) }).await.unwrap();
     store.displace(1, at(3)).await.unwrap();
     wishing("thief", 4).await.unwrap();

@@ -656,6 +656,8 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
         block.map(|(height, hash)| BlockPlace { hash: BlockHash::from_bytes(hash), height });
     let damaged = |what: &str| Damaged(format!("a transaction {what}"));
     let shown = match (state & SHOWN_BITS) >> LOWEST_SHOWN_BIT {
+        // Schema 12 set the bit of a seen transaction for a waiting one, too.
+        _ if state & !SHOWN_BITS == 6 => ShownAs::Waiting,
         0 => ShownAs::Nothing,
         1 => ShownAs::Waiting,
         2 => ShownAs::Seen,

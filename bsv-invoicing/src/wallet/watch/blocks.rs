@@ -101,6 +101,7 @@ impl<S: WalletStore> Wallet<S> {
             }
             match self.notice_mined(part, reorganisations, came_at).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {
+                    drop(parts);
                     return Box::pin(self.read_block(node, height, previous)).await;
                 }
                 noticed => noticed?,
