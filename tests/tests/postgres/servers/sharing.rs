@@ -62,7 +62,7 @@ fn the_page_at_one_server_shows_what_is_paid_at_the_other() {
 fn status(till: &Till, token: &Value) -> u16 {
     let authorization = format!("Bearer {}", token["token"].as_str().unwrap());
     let headers = [("Authorization", authorization.as_str())];
-    till.wallet().send("GET", "/api/v1/invoices", &headers, b"").status
+    till.wallet().send("GET", "/api/v1/balance", &headers, b"").status
 }
 
 #[test]
