@@ -80,7 +80,7 @@ pub enum Reserved {
 }
 
 /// Reserved coins. The caller must [record](super::Record) them with the transaction that spends
-/// them, or [release](super::Release) them.
+/// them, or [let go](super::LetGoAll) of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The number that the transaction will have.

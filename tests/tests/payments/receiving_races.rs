@@ -6,7 +6,7 @@ use std::thread;
 
 use bsv_tests::purse::{knows, send};
 use bsv_tests::{Bill, Hold};
-use bsv_tx::{Script, Transaction, TxOut};
+use bsv_tx::{BlockHash, Script, Transaction, TxOut};
 use serde_json::json;
 
 use super::counter::{Counter, check_problem};
@@ -55,17 +55,23 @@ fn no_payment_slips_through_the_checks_while_another_one_is_refused() {
     assert_eq!((counter.mempool(), counter.shop.balance()), (json!([]), 0));
 }
 
+/// A payment whose own fee suffices, and the block of its parent, whose fee miners take though the
+/// shop asks for more.
+fn after_a_cheap_parent(counter: &Counter, bill: &Bill) -> (Transaction, BlockHash) {
+    let Counter { node, purse, .. } = counter;
+    let parent = purse.spend(&[purse.coin()], vec![], 5);
+    send(node, &parent);
+    let block = node.mine(1)[0];
+    (purse.spend(&purse.coins_of(&parent), bill.outputs(), 25), block)
+}
+
 /// The node's mempool says whether the fee suffices, after the node has taken the payment.
 #[test]
 fn a_payment_whose_parent_leaves_its_block_meanwhile_waits() {
     let (counter, gate) = Counter::with_gate(1);
-    let Counter { node, shop, purse } = &counter;
+    let Counter { node, shop, .. } = &counter;
     let (id, bill) = counter.bill();
-    // Miners take it, and the shop asks for more.
-    let parent = purse.spend(&[purse.coin()], vec![], 5);
-    send(node, &parent);
-    let block = node.mine(1)[0];
-    let transaction = purse.spend(&purse.coins_of(&parent), bill.outputs(), 25);
+    let (transaction, block) = after_a_cheap_parent(&counter, &bill);
     gate.shut(SEND, Hold::Call);
     thread::scope(|scope| {
         let post = scope.spawn(|| bill.post(&transaction));
@@ -85,12 +91,9 @@ fn a_payment_whose_parent_leaves_its_block_meanwhile_waits() {
 #[test]
 fn a_payment_that_was_seen_does_not_wait_after_a_reorganisation() {
     let counter = Counter::new(1);
-    let Counter { node, shop, purse } = &counter;
+    let Counter { node, shop, .. } = &counter;
     let (id, bill) = counter.bill();
-    let parent = purse.spend(&[purse.coin()], vec![], 5);
-    send(node, &parent);
-    let block = node.mine(1)[0];
-    let transaction = purse.spend(&purse.coins_of(&parent), bill.outputs(), 25);
+    let (transaction, block) = after_a_cheap_parent(&counter, &bill);
     assert_eq!(bill.post(&transaction).status, 201);
     let mined = node.mine(1)[0];
     let settlement = || shop.get(&format!("/api/v1/invoices/{id}/settlement"));
