@@ -112,7 +112,7 @@ pub use self::adopt::{Adopt, NoteKeyEvent};
 pub use self::begin_account::{BeginAccount, CaughtUp};
 pub use self::books::Books;
 pub use self::cancel::{PrepareCancellation, PreparedCancellation, RecordCancellation};
-pub use self::claims::{Claim, Join, JoinAlone, Leave, LetGo, LetGoAll};
+pub use self::claims::{Claim, Join, JoinAlone, Leave, Left, LetGo, LetGoAll};
 pub use self::command::{Command, Query};
 pub use self::consolidate::ReserveConsolidation;
 pub use self::contest::{Contest, TellContested};

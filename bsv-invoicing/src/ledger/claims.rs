@@ -3,20 +3,31 @@
 //! A process that has left changes nothing any more: the store refuses its commands. So whoever
 //! takes over what it did need not fear that it comes back.
 
-use crate::ledger::rows::{Claims, Processes, Reservations, Rows, try_all};
+use std::ops::Bound;
+
+use crate::ledger::rows::Order::Ascending;
+use crate::ledger::rows::{Claims, Processes, Rows, RowsOf, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::process::{Claimed, ProcessId, Task};
 
-/// The process of this store begins to use the wallet. Whatever was claimed or reserved by processes
-/// that have gone is free again.
+/// How many claims one step looks at.
+const CLAIMS_AT_ONCE: usize = 250;
+
+/// The process of this store begins to use the wallet. Claims of processes that have gone end
+/// first, a part of them in each step, and the coins reserved for them are free again.
 #[derive(Clone, Copy, Debug)]
-pub struct Join;
+pub struct Join {
+    /// Only claims of later tasks are looked at. `None` begins.
+    pub after: Option<Task>,
+}
 
 impl Command for Join {
-    type Answer = ();
+    /// The last task that was looked at, if there may be more. The process has joined if there are
+    /// no more.
+    type Answer = Option<Task>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        if books.process == ProcessId::ALONE {
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Option<Task>, R::Error> {
+        if books.process == ProcessId::ALONE && self.after.is_none() {
             for (process, ()) in books.rows.range::<Processes>(..)? {
                 books.rows.remove::<Processes>(process)?;
             }
@@ -28,17 +39,15 @@ impl Command for Join {
         {
             return Err(Refusal::Moving.into());
         }
-        for (task, claimed) in books.rows.range::<Claims>(..)? {
-            if books.rows.get::<Processes>(&claimed.holder)?.is_none() {
-                books.end_task(task)?;
-            }
+        let (claims, next) = books.claims_after(self.after)?;
+        try_all(claims, |(task, claimed)| match books.rows.get::<Processes>(&claimed.holder)? {
+            Some(()) => Ok(()),
+            None => books.end_task(task),
+        })?;
+        if next.is_none() {
+            books.rows.put::<Processes>(books.process, &())?;
         }
-        for (number, _) in books.rows.range::<Reservations>(..)? {
-            if books.rows.get::<Claims>(&Task::Spending(number))?.is_none() {
-                books.release(number)?;
-            }
-        }
-        books.rows.put::<Processes>(books.process, &())
+        Ok(next)
     }
 }
 
@@ -55,31 +64,49 @@ impl Command for JoinAlone {
         if processes.iter().any(|(process, ())| *process != books.process) {
             return Ok(false);
         }
-        Join.run(books)?;
-        books.claim(Task::Moving, 0)
+        let claimed = Claimed { holder: books.process, number: 0 };
+        books.rows.put::<Claims>(Task::Moving, &claimed)?;
+        books.rows.put::<Processes>(books.process, &())?;
+        Ok(true)
     }
 }
 
-/// A process has stopped using the wallet, or counts as dead. What it has claimed and reserved is
-/// free again.
+/// A process has stopped using the wallet, or counts as dead. Its claims end, a part of them in
+/// each step, and the coins reserved for them are free again. Another process can change nothing
+/// from the first step on. The process of this store has left after the last one.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
     /// The process. `None` stands for the process of this store.
     pub process: Option<ProcessId>,
+    /// Only claims of later tasks are looked at. `None` begins.
+    pub after: Option<Task>,
+}
+
+/// The outcome of a step of [`Leave`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Whether the process used the wallet until this step.
+    pub was_there: bool,
+    /// The last task that was looked at, if there may be more.
+    pub next: Option<Task>,
 }
 
 impl Command for Leave {
-    /// Whether the process used the wallet until then.
-    type Answer = bool;
+    type Answer = Left;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Left, R::Error> {
         let process = self.process.unwrap_or(books.process);
-        for (task, claimed) in books.rows.range::<Claims>(..)? {
-            if claimed.holder == process {
-                books.end_task(task)?;
-            }
-        }
-        books.rows.remove::<Processes>(process)
+        let (claims, next) = books.claims_after(self.after)?;
+        try_all(claims, |(task, claimed)| match claimed.holder == process {
+            true => books.end_task(task),
+            false => Ok(()),
+        })?;
+        let leaves = match process == books.process {
+            true => next.is_none(),
+            false => self.after.is_none(),
+        };
+        let was_there = leaves && books.rows.remove::<Processes>(process)?;
+        Ok(Left { was_there, next })
     }
 }
 
@@ -143,6 +170,19 @@ impl Command for LetGoAll {
 }
 
 impl<R: Rows> Books<R> {
+    /// The claims that a step looks at, and the task of the last one if there may be more.
+    fn claims_after(
+        &self,
+        after: Option<Task>,
+    ) -> Result<(RowsOf<Claims>, Option<Task>), R::Error> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let claims =
+            self.rows.first::<Claims>((from, Bound::Unbounded), Ascending, CLAIMS_AT_ONCE)?;
+        let last = claims.last().filter(|_| claims.len() == CLAIMS_AT_ONCE);
+        let next = last.map(|(task, _)| *task);
+        Ok((claims, next))
+    }
+
     /// Claims a task for the process of this store. Returns whether the process has it now.
     pub(crate) fn claim(&mut self, task: Task, number: u64) -> Result<bool, R::Error> {
         let claimed = Claimed { holder: self.process, number };

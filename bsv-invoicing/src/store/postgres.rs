@@ -45,9 +45,10 @@ use self::schema::migrate;
 use self::shared::{Seen, Shared, expect_seen};
 use self::step_file::{Recalled, StepKeeper, recall, remember};
 use self::transaction::{begin_snapshot, in_time, look, read_more};
+use self::upkeep::leave;
 use self::writer::{SqlBatches, Told};
 use crate::ledger::rows::Rows;
-use crate::ledger::{Books, Command, JoinAlone, Leave, Query};
+use crate::ledger::{Books, Command, JoinAlone, Query};
 use crate::model::time::Timestamp;
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
 
@@ -378,13 +379,12 @@ impl Drop for PostgresWalletStore {
         if !self.shared.has_joined() {
             return;
         }
-        let leave = || {
+        let leave_in_time = || {
             let runtime = Builder::new_current_thread().enable_time().build().ok()?;
-            let leave = execute(&self.writer, Leave { process: None });
-            runtime.block_on(async { timeout(PATIENCE, leave).await }).ok()
+            runtime.block_on(async { timeout(PATIENCE, leave(&self.writer, None)).await }).ok()
         };
         // This may be dropped in a runtime, which must not be blocked by another one.
-        thread::scope(|scope| drop(scope.spawn(leave).join()));
+        thread::scope(|scope| drop(scope.spawn(leave_in_time).join()));
     }
 }
 

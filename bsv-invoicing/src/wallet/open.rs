@@ -218,12 +218,16 @@ const MOVING_PATIENCE: Duration = Duration::from_secs(7);
 /// Begins to use a wallet.
 async fn join(store: &impl WalletStore) -> Result<(), WalletStoreError> {
     let deadline = Instant::now() + MOVING_PATIENCE;
+    let mut after = None;
     loop {
-        match store.execute(Join).await {
-            Err(WalletStoreError::Refused(Refusal::Moving)) if Instant::now() < deadline => {}
-            joined => return joined,
+        match store.execute(Join { after }).await {
+            Ok(None) => return Ok(()),
+            Ok(next) => after = next,
+            Err(WalletStoreError::Refused(Refusal::Moving)) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(200)).await;
+            }
+            Err(error) => return Err(error),
         }
-        sleep(Duration::from_millis(200)).await;
     }
 }
 

@@ -228,7 +228,10 @@ impl World {
     }
 
     pub(crate) fn release_all(&mut self) {
-        self.execute(&Leave { process: None }, |world, _| world.told.reservations.clear()).unwrap();
+        self.execute(&Leave { process: None, after: None }, |world, _| {
+            world.told.reservations.clear()
+        })
+        .unwrap();
     }
 
     pub(crate) fn accept(&mut self, choice: Pick) {

@@ -46,7 +46,7 @@ pub(super) async fn keys(store: &impl WalletStore) {
     store.see(first.number, at(5)).await.unwrap();
     let change = reserve(store, outgoing("a", 400)).await.selection.change.unwrap();
     assert_eq!(change.key, KeyPath { account: 0, chain: Chain::Change, index: 0 });
-    store.release_all().await.unwrap();
+    store.leave(None).await.unwrap();
 
     store.begin_account(300).await.unwrap();
     for _ in 0..2 {

@@ -10,13 +10,14 @@ use bsv_invoicing::ledger::queries::{
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
 use bsv_invoicing::ledger::{
     Accept, Adopt, BeginAccount, CheckedProof, Contest, CreateInvoice, CreateUser, DeleteInvoice,
-    Displace, FollowTip, ForgetBlock, Invalidate, Join, Leave, MarkRead, Mine, Offer, Offered,
-    PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal, Refuse,
-    RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow, UserRecord,
+    Displace, FollowTip, ForgetBlock, Invalidate, Join, Leave, Left, MarkRead, Mine, Offer,
+    Offered, PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal,
+    Refuse, RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow,
+    UserRecord,
 };
 use bsv_invoicing::{
     BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
-    InvoiceQuery, OutgoingPayment, Proof, Spending, Timestamp, TransactionRecord, UserDraft,
+    InvoiceQuery, OutgoingPayment, Proof, Spending, Task, Timestamp, TransactionRecord, UserDraft,
     WalletStore, WalletStoreError,
 };
 use bsv_store::KeyEvent;
@@ -118,11 +119,11 @@ calls! {
     execute: unfollow(transaction: u64) -> () = Unfollow { transaction };
     execute: mark_read(transaction: u64, sequence: u32, is_read: bool) -> bool =
         MarkRead { transaction, sequence, is_read };
-    execute: follow_tip(tip: FollowedBlock) -> () = FollowTip { tip };
+    execute: follow_tip(tip: FollowedBlock) -> bool = FollowTip { tip };
     execute: reserve(payment: Reserve) -> Reserved = payment;
     execute: release(reservation: u64) -> () = Release { reservation };
-    execute: join() -> () = Join;
-    execute: release_all() -> bool = Leave { process: None };
+    execute: join(after: Option<Task>) -> Option<Task> = Join { after };
+    execute: leave(after: Option<Task>) -> Left = Leave { process: None, after };
     execute: record_payment(payment: Record) -> OutgoingPayment = payment;
     execute: accept(payment: u64, memo: &str, now: Timestamp) -> OutgoingPayment =
         Accept { payment, memo: memo.to_owned(), channel: None, now };

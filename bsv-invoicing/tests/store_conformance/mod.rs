@@ -136,6 +136,11 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an offered payment is noticed once", noticed::offered).await;
     check::<P>("rules decide whether an invoice is paid", noticed::by_rules).await;
     check::<P>("outputs of coinbase transactions mature", noticed::coinbase).await;
+    check::<P>(
+        "a large coinbase transaction matures in parts",
+        noticed::coinbase_with_many_outputs,
+    )
+    .await;
     check::<P>("keys of the backlog are watched", noticed::backlog).await;
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
@@ -201,6 +206,7 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     reservations::crashed::<P>().await;
+    reservations::many_claims::<P>().await;
     check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
     check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
     check::<P>("as few coins as possible, the largest first", coins::largest_first).await;

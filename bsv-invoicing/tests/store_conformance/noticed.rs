@@ -1,6 +1,8 @@
 //! Transactions that the network shows before anybody announces them.
 
-use bsv_invoicing::ledger::queries::{GetBalance, GetIncoming, GetInvoice, GetReceived};
+use bsv_invoicing::ledger::queries::{
+    GetBalance, GetHoldings, GetIncoming, GetInvoice, GetReceived,
+};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched,
@@ -136,6 +138,22 @@ pub(super) async fn coinbase(store: &impl WalletStore) {
     assert_refused!(store.reserve(payment()).await, Refusal::InsufficientFunds { .. });
     store.execute(follow(10 + COINBASE_MATURITY - 1)).await.unwrap();
     reserve(store, payment()).await;
+}
+
+/// However many outputs a coinbase transaction has, a step makes a part of them spendable.
+pub(super) async fn coinbase_with_many_outputs(store: &impl WalletStore) {
+    shown(store, 1).await;
+    let mut coinbase = paying_invoices(&[(1, SATOSHIS); 600], 1);
+    coinbase.inputs[0].previous_output =
+        OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
+    notice(store, &coinbase, block(10), 1).await;
+    let height = 10 + COINBASE_MATURITY - 1;
+    let tip = FollowedBlock { height, hash: BlockHash::from_bytes([1; 32]) };
+    let spendable = async || store.get(GetHoldings).await.unwrap().confirmed;
+    for (is_full, count) in [(true, 250), (true, 500), (false, 600), (false, 600)] {
+        assert_eq!(store.execute(FollowTip { tip }).await.unwrap(), is_full);
+        assert_eq!(spendable().await, count * SATOSHIS);
+    }
 }
 
 /// Keys of the backlog are watched in parts, and each once.

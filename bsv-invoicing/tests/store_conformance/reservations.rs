@@ -1,8 +1,9 @@
 //! Coins are reserved for a payment, which is then signed and recorded, or not.
 
 use bsv_invoicing::ledger::queries::GetHolder;
-use bsv_invoicing::ledger::{Claim, LetGoAll, Reserve};
+use bsv_invoicing::ledger::{Claim, Left, LetGoAll, Reserve};
 use bsv_invoicing::{OutgoingState, Task, WalletStore};
+use futures_util::future::join_all;
 
 use super::making::*;
 use super::*;
@@ -30,7 +31,7 @@ pub(super) async fn reserved(store: &impl WalletStore) {
     assert_eq!(transaction_of(store, 1).await, second.number);
     // A recorded payment is not a reservation any more, and cannot be released.
     store.release(second.number).await.unwrap();
-    store.release_all().await.unwrap();
+    store.leave(None).await.unwrap();
     assert_eq!(store.outgoing(1).await.unwrap().unwrap().0.state, OutgoingState::Open);
     let again = store.record_payment(signed(&outgoing("b", 400), &second)).await;
     assert_refused!(again, Refusal::NotReserved(number) if number == second.number);
@@ -151,7 +152,7 @@ pub(super) async fn crashed<P: Place>() {
     let store = place.open();
     let refused = store.reserve(outgoing("b", 1)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
-    store.join().await.unwrap();
+    assert_eq!(store.join(None).await.unwrap(), None);
     let late = store.record_payment(signed(&payment, &lost)).await;
     assert_refused!(late, Refusal::NotReserved(number) if number == lost.number);
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
@@ -161,4 +162,49 @@ pub(super) async fn crashed<P: Place>() {
     let key = |it: &bsv_invoicing::ledger::Reservation| it.selection.change.unwrap().key;
     assert_ne!(key(&anew), key(&lost), "who signed may have told somebody");
     store.record_payment(signed(&payment, &anew)).await.unwrap();
+}
+
+/// However many claims a process has, a step ends a part of them.
+pub(super) async fn many_claims<P: Place>() {
+    let place = P::fresh();
+    let store = place.open();
+    paid_invoice(&store, 1).await;
+    let paying = |number: u16| {
+        let mut name = [0; 32];
+        name[..2].copy_from_slice(&number.to_be_bytes());
+        Task::Paying(name)
+    };
+    let claim_many = async |store: &P::Store| {
+        reserve(store, outgoing("a", 400)).await;
+        for number in 0..600 {
+            assert!(store.execute(Claim { task: paying(number), number: 1 }).await.unwrap());
+        }
+    };
+    let claimed = async |store: &P::Store| {
+        let tasks = (0..600).map(paying);
+        let holders = tasks.map(|task| store.get(GetHolder(task)));
+        join_all(holders)
+            .await
+            .into_iter()
+            .filter(|holder| holder.as_ref().unwrap().is_some())
+            .count()
+    };
+    assert_eq!(store.join(None).await.unwrap(), None);
+    claim_many(&store).await;
+    let begun = store.leave(None).await.unwrap();
+    assert!(!begun.was_there && claimed(&store).await > 300, "{begun:?}");
+    let on = store.leave(begun.next).await.unwrap();
+    assert!(!on.was_there && on.next.is_some(), "{on:?}");
+    assert_eq!(store.leave(on.next).await.unwrap(), Left { was_there: true, next: None });
+    assert_eq!(claimed(&store).await, 0);
+    drop(store);
+    // A process ends without leaving.
+    claim_many(&place.open()).await;
+    let store = place.open();
+    let begun = store.join(None).await.unwrap();
+    assert!(begun.is_some() && claimed(&store).await > 300, "{begun:?}");
+    let on = store.join(begun).await.unwrap();
+    assert_eq!(store.join(on).await.unwrap(), None);
+    assert_eq!(claimed(&store).await, 0);
+    reserve(&store, outgoing("a", 400)).await;
 }

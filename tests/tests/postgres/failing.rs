@@ -109,8 +109,8 @@ async fn a_disk_that_does_not_answer_holds_up_nothing_else() {
     let [store, other] = dirs
         .each_ref()
         .map(|dir| PostgresWalletStore::open(remembering(&url, dir.path())).unwrap());
-    store.execute(Join).await.unwrap();
-    other.execute(Join).await.unwrap();
+    store.execute(Join { after: None }).await.unwrap();
+    other.execute(Join { after: None }).await.unwrap();
     // Whoever opens it to write waits for somebody who reads.
     let pipe = dirs[0].path().join(".store.step.tmp");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -12,8 +12,12 @@ use crate::model::process::ProcessId;
 
 pub(super) const BEAT: StatementKey =
     StatementKey::Other("UPDATE process SET beat = beat + 1 WHERE id = $1 RETURNING beat");
-pub(super) const READ_BEATS: StatementKey =
-    StatementKey::Other("SELECT id, beat FROM process WHERE id <> $1");
+/// Includes processes that were removed and still have claims. The beat of such a process never changes.
+pub(super) const READ_BEATS: StatementKey = StatementKey::Other(
+    "SELECT id, beat FROM process WHERE id <> $1 \
+     UNION SELECT holder, -1 FROM claim \
+     WHERE holder <> $1 AND NOT EXISTS (SELECT 1 FROM process WHERE id = holder)",
+);
 
 /// How long a process is silent until it counts as dead.
 const SILENCE: Duration = Duration::from_secs(5);

@@ -17,6 +17,7 @@ use super::tokens::note_changes;
 use super::writer::SqlBatches;
 use crate::ledger::Leave;
 use crate::model::process::ProcessId;
+use crate::store::WalletStoreError;
 
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// How long the work of a tick may take.
@@ -74,9 +75,9 @@ pub(super) async fn keep_up(shared: &Shared, writer: &Weak<GroupWriter<SqlBatche
 async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
     for process in dead {
         let Some(writer) = writer.upgrade() else { return };
-        let leave = execute(&writer, Leave { process: Some(process) });
-        // This process must go on showing that it is alive. The command stays in the queue.
-        match timeout(TICK_PATIENCE, leave).await.unwrap_or(Ok(false)) {
+        // This process must go on showing that it is alive. If there is more to do, its claims show
+        // the removed process as dead again.
+        match timeout(TICK_PATIENCE, leave(&writer, Some(process))).await.unwrap_or(Ok(false)) {
             Ok(true) => tracing::warn!(
                 "another server is silent: what it did is taken over (process {})",
                 hex::encode(process.to_bytes())
@@ -85,6 +86,23 @@ async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
             Ok(false) => {}
             Err(error) => tracing::debug!("a silent server cannot be removed: {error}"),
         }
+    }
+}
+
+/// Ends all claims of a process, which uses the wallet no more. `None` stands for this process.
+/// Returns whether the process used the wallet until now.
+pub(super) async fn leave(
+    writer: &GroupWriter<SqlBatches>,
+    process: Option<ProcessId>,
+) -> Result<bool, WalletStoreError> {
+    let (mut was_there, mut after) = (false, None);
+    loop {
+        let left = execute(writer, Leave { process, after }).await?;
+        was_there |= left.was_there;
+        if left.next.is_none() {
+            return Ok(was_there);
+        }
+        after = left.next;
     }
 }
 

@@ -133,8 +133,22 @@ fn add_ancestors(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)
 }
 
+/// The numbers of reservations.
+const RESERVATIONS: TableDefinition<'_, u64, Vec<(u64, u32)>> =
+    TableDefinition::new("reservations");
+/// The kind and the subject of a task to the process that has it and the number of its claim.
+const CLAIMS: TableDefinition<'_, (u8, [u8; 32]), ([u8; 16], u64)> = TableDefinition::new("claims");
+const SPENDING: u8 = 2;
+
 fn add_claims(transaction: &WriteTransaction) -> Result<(), StoreError> {
     create_tables(transaction)?;
+    let mut claims = transaction.open_table(CLAIMS)?;
+    for row in transaction.open_table(RESERVATIONS)?.iter()? {
+        let mut subject = [0; 32];
+        subject[24..].copy_from_slice(&row?.0.value().to_be_bytes());
+        claims.insert((SPENDING, subject), ([0; 16], 0))?;
+    }
+    drop(claims);
     tell_unmined_apart(transaction)
 }
 

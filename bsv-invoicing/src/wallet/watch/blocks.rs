@@ -50,11 +50,17 @@ impl<S: WalletStore> Wallet<S> {
             let Some(block) = self.read_block(node, height, previous).await? else { return Ok(()) };
             read = Some(block);
             if height % STORED_EVERY == 0 {
-                self.store.execute(FollowTip { tip: block }).await?;
+                self.note_followed(block).await?;
             }
         }
         let tip = read.unwrap_or(FollowedBlock { height: tip.height, hash: tip.hash });
-        Ok(self.store.execute(FollowTip { tip }).await?)
+        self.note_followed(tip).await
+    }
+
+    /// Records that the chain was followed up to a block.
+    pub(in crate::wallet) async fn note_followed(&self, tip: FollowedBlock) -> Result<(), Error> {
+        while self.store.execute(FollowTip { tip }).await? {}
+        Ok(())
     }
 
     /// Requests the reading of the blocks from the first event until the chain was first followed.
