@@ -17,7 +17,7 @@ use bsv_network::NodeRpc;
 use bsv_tx::Transaction;
 
 use self::arrivals::{Arrival, Arrivals};
-pub(crate) use self::filter::Watching;
+pub(crate) use self::filter::{Concern, Watching};
 pub(crate) use self::mempool::Watched;
 
 use crate::error::Error;
@@ -94,10 +94,16 @@ impl<S: WalletStore> Wallet<S> {
         transaction: Transaction,
     ) -> Option<Transaction> {
         let filter = &self.watching.filter;
-        let Some(line) = filter.first_concerned(&transaction) else { return Some(transaction) };
+        let Some(concern) = filter.concern_of(&transaction) else { return Some(transaction) };
         let txid = transaction.txid();
-        // A later transaction may spend what this one pays to the wallet.
-        filter.add(std::iter::once(txid.as_bytes().as_slice()));
+        let line = match concern {
+            Concern::Pays(line) => {
+                // A later transaction may spend what this one pays to the wallet.
+                filter.add(std::iter::once(txid.as_bytes().as_slice()));
+                line
+            }
+            Concern::Spends(line) => line,
+        };
         let (transaction, came_at) = (Arc::new(transaction), self.now());
         arrivals.add(line, Arrival { txid, transaction, came_at });
         None
@@ -121,6 +127,10 @@ impl<S: WalletStore> Wallet<S> {
             if is_news(&known) || may_spend_news {
                 txids.push(txid);
                 news.push((encoded, came_at, known));
+            } else if known.records.is_empty() {
+                self.watching.looked_at().finish(&txid, &transaction);
+            } else {
+                self.watching.looked_at().note_recorded(&txid);
             }
         }
         if news.is_empty() {

@@ -2,11 +2,12 @@
 
 use bsv_tests::purse::{Coin, send};
 use bsv_tests::rival::Rival;
-use bsv_tests::{Gate, Hold, Node, Template, repetitions};
+use bsv_tests::{Gate, Hold, Node, Template, free_port, repetitions};
 use bsv_tx::Script;
 use serde_json::json;
 
 use super::counter::Counter;
+use super::lossy_feed::LossyFeed;
 use super::many_receipts::wait_long_until;
 use super::merchant::{Merchant, wait_until};
 use super::watching::{output, payment, publishing, script_of, settlement};
@@ -138,6 +139,40 @@ fn a_reading_of_the_mempool_asks_once_about_what_does_not_concern_the_wallet() {
     wait_until("it is seen", || shop.state(&ids[1]) == "paid");
     let calls = gate.heard("getrawtransaction", "") - before;
     assert!(calls <= STRANGERS + 20, "{calls} calls");
+}
+
+#[test]
+fn descendants_of_a_payment_are_not_asked_about_with_each_reading_of_the_mempool() {
+    let port = free_port();
+    let node = Node::start_with(&[&format!("zmqpubrawtx2=tcp://127.0.0.1:{port}")]);
+    let feed = LossyFeed::before(port);
+    let mut gate = None;
+    let counter = Counter::on(node, 1, |node| {
+        let mut site = gate.insert(Gate::before(node)).site();
+        site.set("wallet", json!({ "zmq": feed.address }));
+        site
+    });
+    let Counter { node, shop, purse } = &counter;
+    let id = shop.invoice(1_000);
+    let transaction = payment(purse, vec![output(1_000, &script_of(shop, &id))]);
+    send(node, &transaction);
+    let change = purse.coins_of(&transaction).pop().unwrap();
+    send_chain(&counter, change, &purse.script(), &[ENOUGH; LINKS]);
+    wait_until("it is seen", || shop.state(&id) == "paid");
+
+    let gate = gate.unwrap();
+    let read_again = |times| {
+        for _ in 0..times {
+            let before = gate.heard("getrawmempool", "");
+            feed.cut();
+            wait_until("it is read again", || gate.heard("getrawmempool", "") >= before + 2);
+        }
+    };
+    read_again(3);
+    let before = gate.heard("getrawtransaction", "");
+    read_again(3);
+    let calls = gate.heard("getrawtransaction", "") - before;
+    assert!(calls < LINKS, "{calls} calls");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bsv_network::{ChainTip, NodeRpc};
 use bsv_tx::{BlockHash, TransactionView};
 
-use super::block_time;
+use super::{Concern, block_time};
 use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
@@ -90,12 +90,12 @@ impl<S: WalletStore> Wallet<S> {
         let came_at = self.now().min(block_time(block.header.time));
         let filter = &self.watching.filter;
         let mut pick = |transaction: TransactionView<'_>| {
-            if !filter.concerns(transaction) {
-                return Ok(None);
-            }
+            let Some(concern) = filter.concern(transaction) else { return Ok(None) };
             let txid = transaction.txid();
-            // A later transaction may spend what this one pays to the wallet.
-            filter.add(std::iter::once(txid.as_bytes().as_slice()));
+            if let Concern::Pays(_) = concern {
+                // A later transaction may spend what this one pays to the wallet.
+                filter.add(std::iter::once(txid.as_bytes().as_slice()));
+            }
             Ok(Some((txid, ())))
         };
         let place = BlockPlace { hash, height };

@@ -48,25 +48,38 @@ impl Filter {
         hashes.map(first_bytes).for_each(|prefix| known.add(prefix));
     }
 
-    /// Whether a transaction may pay a watched script or spend a coin.
-    pub(crate) fn concerns(&self, transaction: TransactionView<'_>) -> bool {
+    /// How a transaction may concern the wallet, if it may.
+    pub(crate) fn concern(&self, transaction: TransactionView<'_>) -> Option<Concern> {
         let paid = transaction.outputs().filter_map(|(_, script)| public_key_hash(script));
         let spent = transaction.spent().map(|it| first_bytes(it.txid.as_bytes()));
-        self.first(paid.map(|hash| first_bytes(hash)).chain(spent)).is_some()
+        self.first(paid.map(|hash| first_bytes(hash)), spent)
     }
 
-    /// The first bytes of the first watched hash that a transaction may pay, or else of the first
-    /// transaction whose coin it may spend.
-    pub(crate) fn first_concerned(&self, transaction: &Transaction) -> Option<u64> {
+    /// The same of a transaction that was read.
+    pub(crate) fn concern_of(&self, transaction: &Transaction) -> Option<Concern> {
         let paid = transaction.outputs.iter().filter_map(|it| it.locking_script.public_key_hash());
         let spent = transaction.inputs.iter().map(|it| it.previous_output.txid.as_bytes());
-        self.first(paid.map(|hash| first_bytes(hash)).chain(spent.map(|it| first_bytes(it))))
+        self.first(paid.map(|hash| first_bytes(hash)), spent.map(|it| first_bytes(it)))
     }
 
-    fn first(&self, mut prefixes: impl Iterator<Item = u64>) -> Option<u64> {
+    fn first(
+        &self,
+        mut paid: impl Iterator<Item = u64>,
+        mut spent: impl Iterator<Item = u64>,
+    ) -> Option<Concern> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        prefixes.find(|prefix| known.contains(*prefix))
+        let pays = paid.find(|prefix| known.contains(*prefix)).map(Concern::Pays);
+        pays.or_else(|| spent.find(|prefix| known.contains(*prefix)).map(Concern::Spends))
     }
+}
+
+/// How a transaction may concern the wallet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Concern {
+    /// It may pay a watched script: the first bytes of the first such hash.
+    Pays(u64),
+    /// It may spend a coin: the first bytes of the first such transaction.
+    Spends(u64),
 }
 
 /// The first eight bytes of a hash as a number with the same order.
@@ -153,7 +166,7 @@ mod tests {
         let filter = Filter::default();
         let (hash, txid) = ([7; 20], Txid::from_bytes([9; 32]));
         filter.add([hash.as_slice(), txid.as_bytes().as_slice()].into_iter());
-        let concerns = |hash: [u8; 20], txid| {
+        let concern = |hash: [u8; 20], txid| {
             let previous_output = OutPoint { txid, vout: 3 };
             let unlocking_script = Script::from_bytes([]);
             let output = TxOut { satoshis: 1, locking_script: Script::p2pkh(&hash) };
@@ -164,11 +177,13 @@ mod tests {
                 lock_time: 0,
             };
             let bytes = transaction.to_bytes();
-            let concerns = filter.concerns(TransactionView::from_bytes(&bytes).unwrap());
-            assert_eq!(filter.first_concerned(&transaction).is_some(), concerns);
-            concerns
+            let concern = filter.concern(TransactionView::from_bytes(&bytes).unwrap());
+            assert_eq!(filter.concern_of(&transaction), concern);
+            concern
         };
         let other = Txid::from_bytes([1; 32]);
-        assert!(concerns(hash, other) && concerns([8; 20], txid) && !concerns([8; 20], other));
+        assert_eq!(concern(hash, txid), Some(Concern::Pays(0x0707_0707_0707_0707)));
+        assert_eq!(concern([8; 20], txid), Some(Concern::Spends(0x0909_0909_0909_0909)));
+        assert_eq!(concern([8; 20], other), None);
     }
 }

@@ -8,17 +8,28 @@ use bsv_tx::{Transaction, Txid};
 /// How many bytes of memory this may take.
 const MOST_BYTES: usize = 16 << 20;
 /// A fingerprint and a mark. A new list is made beside the one before.
-const EACH: usize = 2 * (size_of::<u64>() + size_of::<bool>());
+const EACH: usize = 2 * (size_of::<u64>() + size_of::<Mark>());
 const MOST: usize = MOST_BYTES / EACH;
 
-/// The listed transactions of the mempool, each with a mark if it does not concern the wallet.
+/// What is known of a listed transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// Nothing yet.
+    New,
+    /// It concerns the wallet, and the books have it.
+    Recorded,
+    /// It does not concern the wallet.
+    Strange,
+}
+
+/// The listed transactions of the mempool, with marks.
 #[derive(Debug, Default)]
 pub(crate) struct LookedAt {
     /// Nobody else knows its key, so that nobody can choose two transactions with one fingerprint.
     hasher: RandomState,
     /// The fingerprints, in order.
     listed: Vec<u64>,
-    is_done: Vec<bool>,
+    marks: Vec<Mark>,
     has_warned: bool,
 }
 
@@ -39,35 +50,44 @@ impl LookedAt {
         }
         let mut listed: Vec<_> = txids.iter().map(|txid| self.fingerprint(txid)).collect();
         listed.sort_unstable();
-        let is_done = listed.iter().map(|it| self.mark(*it) == Some(true)).collect();
-        (self.listed, self.is_done) = (listed, is_done);
+        let marks = listed.iter().map(|it| self.mark(*it).unwrap_or(Mark::New)).collect();
+        (self.listed, self.marks) = (listed, marks);
     }
 
     /// Whether a transaction need not be looked at again.
     pub(super) fn has_done(&self, txid: &Txid) -> bool {
-        self.mark(self.fingerprint(txid)) == Some(true)
+        self.mark(self.fingerprint(txid)) == Some(Mark::Strange)
     }
 
     /// Marks a transaction that does not concern the wallet. It may still concern the wallet if it
-    /// spends an output of a listed transaction that has no mark yet.
+    /// spends an output of a listed transaction that is new.
     pub(super) fn finish(&mut self, txid: &Txid, transaction: &Transaction) {
         let spent = transaction.inputs.iter().map(|input| &input.previous_output.txid);
-        if { spent }.any(|spent| self.mark(self.fingerprint(spent)) == Some(false)) {
-            return;
+        if !{ spent }.any(|spent| self.mark(self.fingerprint(spent)) == Some(Mark::New)) {
+            self.set(txid, Mark::Strange);
         }
+    }
+
+    /// Marks a transaction that the books have. Whether the next one that spends its outputs
+    /// concerns the wallet can be said.
+    pub(super) fn note_recorded(&mut self, txid: &Txid) {
+        self.set(txid, Mark::Recorded);
+    }
+
+    fn set(&mut self, txid: &Txid, mark: Mark) {
         if let Ok(place) = self.listed.binary_search(&self.fingerprint(txid)) {
-            self.is_done[place] = true;
+            self.marks[place] = mark;
         }
     }
 
     /// Forgets everything, because transactions may concern the wallet that did not before.
     pub(super) fn forget(&mut self) {
-        (self.listed, self.is_done) = Default::default();
+        (self.listed, self.marks) = Default::default();
     }
 
-    fn mark(&self, fingerprint: u64) -> Option<bool> {
+    fn mark(&self, fingerprint: u64) -> Option<Mark> {
         let place = self.listed.binary_search(&fingerprint).ok()?;
-        Some(self.is_done[place])
+        Some(self.marks[place])
     }
 
     fn fingerprint(&self, txid: &Txid) -> u64 {
@@ -123,13 +143,25 @@ mod tests {
     }
 
     #[test]
+    fn what_spends_a_recorded_transaction_is_looked_at_once() {
+        let mut looked_at = LookedAt::default();
+        let (parent, _) = spending(Txid::from_bytes([7; 32]));
+        let (child, childs) = spending(parent);
+        looked_at.list(&[parent, child]);
+        looked_at.note_recorded(&parent);
+        looked_at.finish(&child, &childs);
+        looked_at.list(&[parent, child]);
+        assert!(looked_at.has_done(&child) && !looked_at.has_done(&parent));
+    }
+
+    #[test]
     fn a_list_that_is_too_long_gets_no_marks() {
         let mut looked_at = LookedAt::default();
         let (txid, transaction) = spending(Txid::from_bytes([7; 32]));
         looked_at.list(&vec![txid; MOST]);
         looked_at.finish(&txid, &transaction);
         assert!(looked_at.has_done(&txid));
-        let bytes = size_of::<u64>() * looked_at.listed.capacity() + looked_at.is_done.capacity();
+        let bytes = size_of::<u64>() * looked_at.listed.capacity() + looked_at.marks.capacity();
         assert!(2 * bytes <= MOST_BYTES, "{bytes}");
         looked_at.list(&vec![txid; MOST + 1]);
         looked_at.finish(&txid, &transaction);
