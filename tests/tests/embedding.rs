@@ -2,4 +2,5 @@
 
 mod examples;
 mod features;
+mod lost_answers;
 mod sendable;
