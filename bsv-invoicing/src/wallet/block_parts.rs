@@ -65,20 +65,21 @@ impl<'n, T> BlockParts<'n, T> {
         let (mut kept, mut bytes) = (VecDeque::new(), Vec::new());
         let (mut position, mut left_from) = (0, None);
         while let Some(transaction) = block.next().await.map_err(away)? {
-            let begin = bytes.len();
-            let end = begin + transaction.bytes().len();
-            if end + EACH * kept.len() > MOST_KEPT && left_from.is_none() {
-                (left_from, bytes) = (Some(position), Vec::new());
-            }
             if left_from.is_none()
                 && let Some((txid, picked)) = pick(transaction)?
             {
-                if bytes.is_empty() {
-                    // It does not grow, which would need both sizes at once.
-                    bytes.reserve_exact(MOST_KEPT);
-                }
-                bytes.extend_from_slice(transaction.bytes());
+                let begin = bytes.len();
+                let end = begin + transaction.bytes().len();
                 kept.push_back(Kept { position, txid, bytes: begin..end, picked });
+                if end + EACH * kept.len() > MOST_KEPT {
+                    (left_from, bytes) = (Some(position + 1), Vec::new());
+                } else {
+                    if bytes.is_empty() {
+                        // It does not grow, which would need both sizes at once.
+                        bytes.reserve_exact(MOST_KEPT);
+                    }
+                    bytes.extend_from_slice(transaction.bytes());
+                }
             }
             position += 1;
         }

@@ -1,6 +1,6 @@
 //! Searching the mempool.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use bsv_network::NodeRpc;
 use bsv_tx::Txid;
@@ -17,11 +17,12 @@ const PART_BYTES: usize = 1 << 20;
 
 /// A mempool that is being searched.
 pub(crate) struct SearchedMempool {
-    waiting: VecDeque<Txid>,
+    /// Those to be searched next, the first one last.
+    next: Vec<Txid>,
     /// Those that were not searched yet.
     open: HashSet<Txid>,
-    /// How many transactions in a row had to wait for others.
-    put_off: usize,
+    /// Those that wait for another one, by the one that they wait for.
+    waiting: HashMap<Txid, Vec<Txid>>,
 }
 
 impl Search {
@@ -30,7 +31,9 @@ impl Search {
         let mut txids = node.mempool().await.map_err(away)?;
         txids.retain(|txid| !self.known.contains(txid));
         let open = txids.iter().copied().collect();
-        Ok(SearchedMempool { waiting: txids.into(), open, put_off: 0 })
+        // The node lists most of them after those whose outputs they spend.
+        txids.reverse();
+        Ok(SearchedMempool { next: txids, open, waiting: HashMap::new() })
     }
 
     /// The next transactions of the mempool that make or spend coins of the wallet. Empty at its
@@ -43,7 +46,7 @@ impl Search {
     ) -> Result<Vec<Recovered>, Error> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while bytes < PART_BYTES
-            && let Some(txid) = mempool.waiting.pop_front()
+            && let Some(txid) = mempool.next.pop()
         {
             let Some(transaction) = node.transaction(&txid).await.map_err(away)? else {
                 mempool.end(&txid);
@@ -51,8 +54,8 @@ impl Search {
             };
             let transaction = EncodedTransaction::from(&transaction);
             let view = super::view(&transaction);
-            if view.spent().any(|spent| mempool.must_wait_for(&spent.txid)) {
-                mempool.put_off(txid);
+            if let Some(spent) = view.spent().find(|spent| mempool.open.contains(&spent.txid)) {
+                mempool.waiting.entry(spent.txid).or_default().push(txid);
                 continue;
             }
             mempool.end(&txid);
@@ -66,18 +69,9 @@ impl Search {
 }
 
 impl SearchedMempool {
-    /// Whether a transaction comes first. If each waits for another one, none does.
-    fn must_wait_for(&self, parent: &Txid) -> bool {
-        self.open.contains(parent) && self.put_off <= self.waiting.len()
-    }
-
-    fn put_off(&mut self, txid: Txid) {
-        self.waiting.push_back(txid);
-        self.put_off += 1;
-    }
-
+    /// Takes note that a transaction was searched. Those that wait for it come next.
     fn end(&mut self, txid: &Txid) {
         self.open.remove(txid);
-        self.put_off = 0;
+        self.next.extend(self.waiting.remove(txid).unwrap_or_default());
     }
 }
