@@ -287,7 +287,15 @@ impl<S: WalletStore> Wallet<S> {
         let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
         match show(node, transaction).await? {
             Shown::InMempool(entry) => self.note_in_mempool(node, number, entry).await,
-            Shown::InBlock => self.find_proof(node, number, &transaction.txid()).await,
+            Shown::InBlock => {
+                self.find_proof(node, number, &transaction.txid()).await?;
+                // The block may have left the chain before its proof was found.
+                let record = self.store.get(GetRecord(number)).await?;
+                match record.is_some_and(|it| it.state == TransactionState::Offered) {
+                    true => Err(not_shown()),
+                    false => Ok(()),
+                }
+            }
             Shown::Refused(reason) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
                 Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))

@@ -43,6 +43,22 @@ fn a_payment_that_the_node_has_only_heard_of_is_neither_paid_nor_refused() {
     assert_eq!(bill.post(&transaction).status, 201);
 }
 
+#[test]
+fn a_payment_whose_proof_is_gone_when_it_is_asked_for_is_neither_paid_nor_underpaid() {
+    let (counter, gate) = Counter::with_gate(1);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.transaction_for(&bill);
+    gate.shut("getblock", Hold::Call);
+    gate.refuse(Refusal { method: LOOK, code: -5, message: "not found" });
+    send(&counter.node, &transaction);
+    counter.node.mine(1);
+    check_problem(&bill.post(&transaction), 503, "payment-outcome-unknown", "does not show it");
+    check_in_flight(&counter, &id);
+    gate.accept();
+    gate.open();
+    wait_until("it counts", || counter.shop.state(&id) == "paid");
+}
+
 /// Leaves a payment open, and waits until the shop has found that the network does not show it and
 /// is about to send it again.
 fn about_to_be_resumed(gate: &Gate, counter: &Counter, id: &str, transaction: &Transaction) {
