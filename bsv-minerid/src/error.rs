@@ -132,6 +132,7 @@ pub enum Error {
     },
     /// The node has read all blocks and knows no key of an identity that blocks have shown
     /// according to its record.
+    #[cfg(feature = "node")]
     #[error(
         "the node has read all blocks and knows no key of alias \"{0}\", although blocks have shown it. Force the \
          rotation: documents then begin with the new key"

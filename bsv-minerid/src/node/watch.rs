@@ -233,7 +233,7 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     async fn note_hand_outs(self: &Arc<Self>) {
-        if let Err(error) = self.on_disk(|ids| ids.record_hand_outs()).await {
+        if let Err(error) = self.on_disk(Self::record_hand_outs).await {
             tracing::warn!("cannot note that documents were handed out: {error}");
         }
     }
