@@ -51,8 +51,12 @@ mod tests {
     async fn ask(recent: &RecentRotations, alias: &str, rotations: &Arc<AtomicU32>) -> u32 {
         let counted = Arc::clone(rotations);
         let rotation = async move {
-            sleep(Duration::from_secs(1)).await;
-            counted.fetch_add(1, Ordering::Relaxed);
+            // As a change on the disk, this goes on once it has begun.
+            let change = tokio::spawn(async move {
+                sleep(Duration::from_secs(1)).await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            change.await.unwrap();
             Ok(())
         };
         recent.once(&alias.parse().unwrap(), rotation).await.unwrap();
