@@ -188,6 +188,9 @@ fn hint_for(code: &str) -> Option<&'static str> {
              (protocol 1.0)",
         ),
         "node-needed" => Some("start the node, or skip the key with bsv-cli miner rotate --force"),
+        "unknown-to-node" => {
+            Some("compare the node with others, or begin anew with bsv-cli miner rotate --force")
+        }
         "insufficient-funds" => Some("see bsv-cli wallet balance"),
         "payment-outcome-unknown" => Some("follow it with bsv-cli outgoing list"),
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),

@@ -130,6 +130,14 @@ pub enum Error {
         /// Why the node cannot tell.
         reason: String,
     },
+    /// The node has read all blocks and knows no key of an identity that blocks have shown
+    /// according to its record.
+    #[cfg(feature = "node")]
+    #[error(
+        "the node has read all blocks and knows no key of alias \"{0}\", although blocks have shown it. Force the \
+         rotation: documents then begin with the new key"
+    )]
+    UnknownToNode(Alias),
     /// The operator has set no data for documents to refer to.
     #[error("alias \"{0}\" has no data to refer to")]
     NoData(Alias),

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bsv_tx::{OutPoint, PublicKey, Script, Signature, Txid, sha256};
 
@@ -16,24 +16,24 @@ use crate::job_data::{BlockBindJob, JobData};
 use crate::miner_info_script::MinerInfo;
 use crate::output_script;
 use crate::signer::{Signer, SignerError};
-use crate::state::{Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
+use crate::state::{Change, Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 use crate::usage::Usage;
 
 /// One miner identity, ready to sign.
 ///
-/// No method does any I/O, with one exception: [`output_script`](Self::output_script) and
+/// No method waits for I/O, with one exception: [`output_script`](Self::output_script) and
 /// [`coinbase2`](Self::coinbase2) note durably that a document by a new key is handed out, before
-/// they answer the first one. If the note cannot be written, they log an error and answer all the
-/// same, because the document may be worth a block.
+/// they answer the first one. If the note cannot be written, or takes longer than a second, they
+/// log an error and answer all the same, because the document may be worth a block.
 ///
 /// The key cannot change while a document is built, so a document always names the key that signed
 /// it.
 #[derive(Debug)]
 pub struct Identity {
     alias: Alias,
-    state: RwLock<State>,
+    state: Arc<RwLock<State>>,
     /// Whether the node knows a newer state of the identity than this copy.
     is_stale: AtomicBool,
     /// Whether older copies refuse to make documents.
@@ -130,6 +130,15 @@ impl State {
     fn unnoted_hand_out(&self) -> Option<u32> {
         let is_unnoted = self.was_handed_out.load(Ordering::Relaxed) && !self.is_hand_out_noted();
         is_unnoted.then_some(self.record.current_key().number)
+    }
+
+    fn mark_hand_out_recorded(&mut self, key_number: u32) {
+        if self.record.current_key().number == key_number {
+            self.record.handed_out = true;
+            if self.record.exposure == Exposure::Kept {
+                self.record.exposure = Exposure::HandedOut;
+            }
+        }
     }
 
     fn common(&self, alias: &Alias, usage: &Usage) -> Result<&Common, Error> {
@@ -236,7 +245,8 @@ impl Identity {
     ) -> Self {
         let is_stale = AtomicBool::new(false);
         let usage = Usage::new();
-        Self { alias, state: RwLock::new(state), is_stale, refuses_if_stale, notes, usage }
+        let state = Arc::new(RwLock::new(state));
+        Self { alias, state, is_stale, refuses_if_stale, notes, usage }
     }
 
     /// What the identity was used for since it was opened.
@@ -282,8 +292,8 @@ impl Identity {
         self.hand_out(|state| self.output_script_from(state, height, None))
     }
 
-    /// The script of [`output_script`](Self::output_script) without any I/O, or `None` if a note has
-    /// to be written first.
+    /// The script of [`output_script`](Self::output_script) without waiting, or `None` while a note
+    /// is being written: ask again soon.
     pub fn output_script_if_noted(&self, height: u32) -> Result<Option<Arc<[u8]>>, Error> {
         self.hand_out_if_noted(|state| self.output_script_from(state, height, None))
     }
@@ -313,6 +323,28 @@ impl Identity {
         self.hand_out(|state| self.output_script_from(state, height, Some(data_txid)))
     }
 
+    /// The script of
+    /// [`MinerIds::output_script_with_data`](crate::MinerIds::output_script_with_data) without
+    /// waiting, or `None` if the disk has to be written first.
+    pub fn output_script_with_data_if_noted(
+        &self,
+        height: u32,
+        data_txid: Txid,
+    ) -> Result<Option<Arc<[u8]>>, Error> {
+        match self.refers_to_data(data_txid) {
+            true => self
+                .hand_out_if_noted(|state| self.output_script_from(state, height, Some(data_txid))),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether documents refer to the operator's data in this transaction.
+    pub(crate) fn refers_to_data(&self, data_txid: Txid) -> bool {
+        let state = self.state();
+        let record = state.record.miner_info();
+        record.is_some_and(|record| record.data_refs == record.data.references(data_txid))
+    }
+
     /// Adds an output with the identity, of generation 0.2, to `coinbase2`, the second part of a
     /// coinbase transaction in the stratum protocol's split. The block is at `height`. All other
     /// bytes stay the same. `job_data` provides the inputs of the document's extensions.
@@ -325,8 +357,8 @@ impl Identity {
         self.hand_out(|state| self.coinbase2_from(state, height, coinbase2, job_data))
     }
 
-    /// The answer of [`coinbase2`](Self::coinbase2) without any I/O, or `None` if a note has to be
-    /// written first.
+    /// The answer of [`coinbase2`](Self::coinbase2) without waiting, or `None` while a note is being
+    /// written: ask again soon.
     pub fn coinbase2_if_noted(
         &self,
         height: u32,
@@ -394,16 +426,55 @@ impl Identity {
         })
     }
 
+    /// The answer of
+    /// [`MinerIds::coinbase2_with_reference`](crate::MinerIds::coinbase2_with_reference) without
+    /// waiting, or `None` while the choice of the key is being written: ask again soon.
+    pub fn coinbase2_with_reference_if_noted(
+        &self,
+        miner_info_txid: Txid,
+        coinbase2: &[u8],
+        job: &BlockBindJob,
+    ) -> Result<Option<Arc<[u8]>>, Error> {
+        let made = self.preview_coinbase2_with_reference(miner_info_txid, coinbase2, job)?;
+        let is_awaited = !self.has_noted_reference(&miner_info_txid)
+            && self.begin_reference_note(miner_info_txid);
+        Ok((!is_awaited).then_some(made))
+    }
+
+    pub(crate) fn coinbase2_with_reference(
+        &self,
+        miner_info_txid: Txid,
+        coinbase2: &[u8],
+        job: &BlockBindJob,
+    ) -> Result<Arc<[u8]>, Error> {
+        loop {
+            match self.coinbase2_with_reference_if_noted(miner_info_txid, coinbase2, job)? {
+                Some(made) => return Ok(made),
+                None => self.notes.wait(),
+            }
+        }
+    }
+
     /// Whether the disk holds which key signs references to a miner-info transaction.
-    pub fn has_noted_reference(&self, miner_info: &Txid) -> bool {
+    fn has_noted_reference(&self, miner_info: &Txid) -> bool {
         let state = self.state();
         let references = state.record.miner_info().map(|own| &own.references);
         references.is_some_and(|all| all.iter().any(|noted| noted.miner_info == *miner_info))
     }
 
-    /// The record of the key that signs references to a miner-info transaction.
-    pub(crate) fn reference(&self, miner_info: Txid) -> Reference {
-        Reference { miner_info, key: self.state().reference_key(&miner_info).0 }
+    /// Begins to note which key signs references to a miner-info transaction. Answers whether to
+    /// wait for a note.
+    fn begin_reference_note(&self, miner_info: Txid) -> bool {
+        let fact = || format!("which key signs references to {miner_info}");
+        let (alias, state) = (self.alias.clone(), Arc::clone(&self.state));
+        self.notes.begin(fact, move |store| {
+            let key = read(&state).reference_key(&miner_info).0;
+            let change = Change::NoteReference(Reference { miner_info, key });
+            let record = store.change(&alias, &change)?;
+            let mut state = write(&state);
+            *state = state.with_record(record);
+            Ok(())
+        })
     }
 
     /// The number of announcements that no block has shown.
@@ -507,47 +578,43 @@ impl Identity {
     /// document.
     fn hand_out<T>(&self, make: impl Fn(&State) -> Result<T, Error>) -> Result<T, Error> {
         loop {
-            let (made, unnoted) = {
-                let state = self.state();
-                let made = make(&state)?;
-                state.note_hand_out();
-                (made, state.unnoted_hand_out())
-            };
-            if unnoted.is_none_or(|number| self.note_hand_out(number)) {
-                self.usage.note_document();
-                return Ok(made);
+            match self.hand_out_if_noted(&make)? {
+                Some(made) => return Ok(made),
+                None => self.notes.wait(),
             }
         }
-    }
-
-    /// Notes on the disk that a document by this key is handed out. Answers false if the key was
-    /// rotated meanwhile.
-    fn note_hand_out(&self, number: u32) -> bool {
-        let current = || self.state().record.current_key().number;
-        match self.notes.note(&self.alias, number, current) {
-            Ok(false) => return false,
-            Ok(true) => self.mark_hand_out_recorded(number),
-            Err(error) => tracing::error!(
-                "cannot note that a document of alias {} is handed out: {error}",
-                self.alias
-            ),
-        }
-        true
     }
 
     /// Hands out a document, unless the disk does not say so yet.
     fn hand_out_if_noted<T>(
         &self,
-        make: impl FnOnce(&State) -> Result<T, Error>,
+        make: impl Fn(&State) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        let state = self.state();
-        if !state.is_hand_out_noted() {
+        let (made, unnoted) = {
+            let state = self.state();
+            let made = make(&state)?;
+            state.note_hand_out();
+            (made, state.unnoted_hand_out())
+        };
+        if unnoted.is_some_and(|number| self.begin_hand_out_note(number)) {
             return Ok(None);
         }
-        let made = make(&state)?;
-        state.note_hand_out();
         self.usage.note_document();
         Ok(Some(made))
+    }
+
+    /// Begins to note that a document by this key is handed out. Answers whether to wait for a note.
+    fn begin_hand_out_note(&self, number: u32) -> bool {
+        let fact = || format!("that a document of alias {} is handed out", self.alias);
+        let (alias, state) = (self.alias.clone(), Arc::clone(&self.state));
+        self.notes.begin(fact, move |store| {
+            // If the key was rotated meanwhile, another document is made.
+            if read(&state).record.current_key().number == number {
+                store.change(&alias, &Change::NoteHandedOut(number))?;
+                write(&state).mark_hand_out_recorded(number);
+            }
+            Ok(())
+        })
     }
 
     /// Whether no document was ever handed out.
@@ -564,35 +631,37 @@ impl Identity {
     }
 
     pub(crate) fn mark_hand_out_recorded(&self, key_number: u32) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if state.record.current_key().number == key_number {
-            state.record.handed_out = true;
-            if state.record.exposure == Exposure::Kept {
-                state.record.exposure = Exposure::HandedOut;
-            }
-        }
+        write(&self.state).mark_hand_out_recorded(key_number);
     }
 
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.state)
     }
 
     pub(crate) fn replace_record(&self, record: IdentityRecord) {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write(&self.state);
         *state = state.with_record(record);
     }
 
     /// Replaces the state by another one with the same keys.
     pub(crate) fn continue_with(&self, state: State) {
-        let mut before = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = write(&self.state);
         state.keep_hand_out(&before);
         *before = state;
     }
 
     /// Replaces the state by one with new keys, of which no document was handed out.
     pub(crate) fn replace_state(&self, state: State) {
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        *write(&self.state) = state;
     }
+}
+
+fn read(state: &RwLock<State>) -> RwLockReadGuard<'_, State> {
+    state.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(state: &RwLock<State>) -> RwLockWriteGuard<'_, State> {
+    state.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn check_height(height: u32) -> Result<(), Error> {

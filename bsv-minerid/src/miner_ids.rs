@@ -55,6 +55,9 @@ pub struct MinerIds<
     /// The state of the chain.
     #[cfg(feature = "node")]
     pub(crate) chain: ChainWatch,
+    /// Held while a thread runs what waits for the disk.
+    #[cfg(feature = "node")]
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// An identity that could not be opened.
@@ -84,6 +87,8 @@ impl<S: IdentityStore> MinerIds<S> {
             broken: BTreeMap::new(),
             #[cfg(feature = "node")]
             chain: ChainWatch::default(),
+            #[cfg(feature = "node")]
+            turn: Arc::default(),
         };
         for (alias, record) in ids.store.identities()? {
             if record.as_ref().is_ok_and(|record| record.is_deleted) {

@@ -9,6 +9,7 @@
 //! | nothing announced | - | - | k₁ | k₁ |
 //! | nothing announced | [`Change::Rotate`], the current key vouches for the new one | rotation | k₁ | k₂ |
 //! | no key known to anybody | [`Change::Rotate`], the key is replaced | nothing announced | k₂ | k₂ |
+//! | nothing announced, or rotation, and nodes know no key | [`Change::Rotate`], it begins anew | nothing announced | k₃ | k₃ |
 //! | rotation | [`Change::Rotate`], k₂ is skipped | rotation | k₁ | k₃ |
 //! | rotation | [`Change::Observe`], a block shows k₂ | nothing announced | k₂ | k₂ |
 //! | nothing announced, or rotation | [`Change::BeginRevocation`], partial | partial revocation | k₁ | k₃ |

@@ -20,7 +20,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* One kind of operation. Operations are counted from 0. `span` of them fail, from number `first` on. */
+/*
+ * One kind of operation. Operations are counted from 0. `span` of them fail, from number `first` on. If
+ * `error` is 0, they hang instead, until the test changes `first`.
+ */
 struct gate {
     uint64_t first, span, error, count;
 };
@@ -87,6 +90,11 @@ static int fails(struct gate *gate) {
     uint64_t first = __atomic_load_n(&gate->first, __ATOMIC_SEQ_CST);
     if (number < first || number - first >= gate->span)
         return 0;
+    if (!gate->error) {
+        while (__atomic_load_n(&gate->first, __ATOMIC_SEQ_CST) == first)
+            usleep(1000);
+        return 0;
+    }
     errno = (int)gate->error;
     return number == first ? 1 : 2;
 }

@@ -34,7 +34,7 @@ pub struct Fault {
     pub span: u64,
     /// Whether the first write that fails leaves half of its bytes.
     pub torn: bool,
-    /// The error code that the operations give.
+    /// The error code that the operations give, or 0 if they hang until the faults end.
     pub error: i32,
 }
 
@@ -49,6 +49,9 @@ impl Fault {
     };
     /// The disk does not confirm that it has stored the data.
     pub const BROKEN: Self = Self { operations: Operations::Syncing, error: EIO, ..Self::FULL };
+
+    /// The disk hangs.
+    pub const HANGING: Self = Self { error: 0, ..Self::BROKEN };
 
     /// All kinds of faults, including those of a single operation, and those with a partial write.
     pub const KINDS: [Self; 6] = [

@@ -53,6 +53,10 @@ struct Bar {
 struct State {
     shut: Option<(&'static str, Hold)>,
     refusal: Option<Refusal>,
+    /// The text in the calls that are refused.
+    refused_words: String,
+    /// The calls after which a block is mined, and how many blocks are.
+    race: Option<(&'static str, usize)>,
     /// How many calls wait.
     waiting: usize,
     /// How often waiting calls were let through.
@@ -138,7 +142,19 @@ impl Gate {
     /// Refuses calls of a method from now on, without passing them to the node. The node answers
     /// the other calls of their batches.
     pub fn refuse(&self, refusal: Refusal) {
-        self.bar.lock().refusal = Some(refusal);
+        self.refuse_about("", refusal);
+    }
+
+    /// Refuses like [`refuse`](Self::refuse), but only calls that contain this text.
+    pub fn refuse_about(&self, words: &str, refusal: Refusal) {
+        let mut state = self.bar.lock();
+        state.refusal = Some(refusal);
+        words.clone_into(&mut state.refused_words);
+    }
+
+    /// Has the node mine a block after each call of a method, up to this many blocks.
+    pub fn race(&self, method: &'static str, blocks: usize) {
+        self.bar.lock().race = Some((method, blocks));
     }
 
     /// Refuses nothing any more.
@@ -163,13 +179,35 @@ impl Bar {
         self.lock().heard.push(body.to_string());
         let methods: Vec<_> = calls_in(&mut body).iter().map(method_of).collect();
         self.pass(&methods, Hold::Call)?;
-        let refusal = self.lock().refusal.filter(|it| methods.iter().any(|m| m == it.method));
+        let refusal = {
+            let state = self.lock();
+            let is_about = |call: &Value| call.to_string().contains(&state.refused_words);
+            state.refusal.filter(|it| {
+                calls_in(&mut body)
+                    .iter()
+                    .any(|call| method_of(call) == it.method && is_about(call))
+            })
+        };
         let answer = match refusal {
             Some(refusal) => refusal.answer(node, &head, body)?,
             None => ask(node, &head, &body)?,
         };
+        if self.is_block_due(&methods) {
+            ask(node, &head, &json!({ "id": 0, "method": "generate", "params": [1] }))?;
+        }
         self.pass(&methods, Hold::Answer)?;
         caller.write_all(&answer)
+    }
+
+    /// Whether a block is to be mined after these calls.
+    fn is_block_due(&self, methods: &[String]) -> bool {
+        match &mut self.lock().race {
+            Some((method, blocks)) if *blocks > 0 && methods.iter().any(|m| m == method) => {
+                *blocks -= 1;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn pass(&self, methods: &[String], hold: Hold) -> io::Result<()> {

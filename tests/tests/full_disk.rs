@@ -1,6 +1,10 @@
 //! A disk that is full or fails while identities are changed.
 
-use bsv_tests::faults::{ENOSPC, Fault, Faults, limit_file_size};
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bsv_tests::faults::{ENOSPC, Fault, Faults, Operations, limit_file_size};
 use bsv_tests::identities::{self, Histories};
 use bsv_tests::{Server, Site, vectors};
 
@@ -201,6 +205,86 @@ fn a_first_start_on_a_full_disk_fails_and_does_not_block_the_next_one() {
                 break;
             }
         }
+    }
+}
+
+/// Whether a start after a crash finds that a document of `rot` was handed out.
+fn is_hand_out_noted(site: &Site) -> bool {
+    site.copy().server().text("/opreturn/rot/isvalid") == "true"
+}
+
+/// Asks for documents of `rot` until the disk says that one was handed out.
+fn await_note(site: &Site, server: &Server) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_hand_out_noted(site) {
+        assert!(Instant::now() < deadline, "nothing is noted");
+        assert_eq!(server.get("/opreturn/rot/1").status, 200);
+    }
+}
+
+#[test]
+fn a_document_is_answered_although_it_cannot_be_noted_and_noted_later() {
+    let mut site = site();
+    site.set_env("BSV_LOG", "info");
+    let faults = Faults::install(&mut site);
+    let logs = tempfile::tempdir().unwrap();
+    let log = logs.path().join("log");
+    let server = site.server_logging_to(&log);
+    let coinbase2 =
+        r#"{"blockHeight":1,"alias":"rot","coinbase2":"ffffffff0100f2052a01000000015100000000"}"#;
+    for fault in [Fault::FULL, Fault::BROKEN] {
+        let told = fs::read_to_string(&log).unwrap().len();
+        assert_eq!(Surface::Server(&server).change(&site, Change::Rotate, "rot"), Ok(()));
+        faults.begin(fault);
+        for _ in 0..3 {
+            assert_eq!(server.get("/opreturn/rot/1").status, 200, "{fault:?}");
+            assert_eq!(server.post("/coinbase2", coinbase2).status, 200, "{fault:?}");
+        }
+        let log = fs::read_to_string(&log).unwrap();
+        let error = "cannot note that a document of alias rot is handed out";
+        assert!(log[told..].contains(error), "{fault:?}: {log}");
+        faults.end();
+        await_note(&site, &server);
+    }
+}
+
+#[test]
+fn a_disk_that_hangs_stops_rotations_and_nothing_else() {
+    let mut site = site();
+    let faults = Faults::install(&mut site);
+    let server = site.server();
+    assert_eq!(Surface::Server(&server).change(&site, Change::Rotate, "rot"), Ok(()));
+    faults.begin(Fault::HANGING);
+    let statuses = thread::scope(|scope| {
+        let _ends = EndOfFaults(&faults);
+        let rotate = || server.post("/opreturn/first/rotate", "").status;
+        // These are more than the server has threads of any kind.
+        let rotations: Vec<_> = (0..16).map(|_| scope.spawn(rotate)).collect();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while faults.count(Operations::Syncing) == 0 {
+            assert!(Instant::now() < deadline, "no rotation reaches the disk");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let ask = |height| server.get(&format!("/opreturn/rot/{height}")).status;
+        let documents: Vec<_> = (1..=32).map(|height| scope.spawn(move || ask(height))).collect();
+        for document in documents {
+            assert_eq!(document.join().unwrap(), 200);
+        }
+        assert_eq!(server.get("/opreturn/first/1").status, 200);
+        identities::check_answers(&server, &identities::histories(&site));
+        faults.end();
+        rotations.into_iter().map(|rotation| rotation.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(statuses, [200; 16]);
+    await_note(&site, &server);
+}
+
+/// Ends faults when dropped, so that a test that fails does not hang.
+struct EndOfFaults<'a>(&'a Faults);
+
+impl Drop for EndOfFaults<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -10,6 +10,7 @@ mod formats;
 mod history;
 mod kills;
 mod node_connections;
+mod observation;
 mod orphans;
 mod references;
 mod revocation;

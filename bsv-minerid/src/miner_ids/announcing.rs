@@ -137,12 +137,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let identity = self.get(alias)?;
         // Refuses invalid requests before it changes anything.
         identity.preview_output_script_with_data(height, data_txid)?;
-        let refers_already = {
-            let state = identity.state();
-            let record = state.record.miner_info();
-            record.is_some_and(|record| record.data_refs == record.data.references(data_txid))
-        };
-        if !refers_already {
+        if !identity.refers_to_data(data_txid) {
             self.change_miner_info(identity.alias(), &Change::ReferToData(data_txid))?;
         }
         identity.output_script_with_data(height, data_txid)
@@ -153,8 +148,8 @@ impl<S: IdentityStore> MinerIds<S> {
     ///
     /// The key that signs the first reference to a transaction signs all references to it, even
     /// after a rotation: nodes require the key that its document names. The choice of the key is
-    /// durable before this answers. If it cannot be written, this logs an error and answers all the
-    /// same.
+    /// durable before this answers. If it cannot be written, or that takes longer than a second,
+    /// this logs an error and answers all the same.
     pub fn coinbase2_with_reference(
         &self,
         alias: &str,
@@ -162,18 +157,7 @@ impl<S: IdentityStore> MinerIds<S> {
         coinbase2: &[u8],
         job: &BlockBindJob,
     ) -> Result<Arc<[u8]>, Error> {
-        let identity = self.get(alias)?;
-        let made = identity.preview_coinbase2_with_reference(miner_info_txid, coinbase2, job)?;
-        if identity.has_noted_reference(&miner_info_txid) {
-            return Ok(made);
-        }
-        let reference = identity.reference(miner_info_txid);
-        if let Err(error) = self.change(identity.alias(), &Change::NoteReference(reference)) {
-            tracing::error!(
-                "cannot note the key that signs references to {miner_info_txid}: {error}"
-            );
-        }
-        identity.preview_coinbase2_with_reference(miner_info_txid, coinbase2, job)
+        self.get(alias)?.coinbase2_with_reference(miner_info_txid, coinbase2, job)
     }
 
     /// Marks all announcements of an identity as seen in a block. The operator calls this if no

@@ -1,7 +1,10 @@
 //! Changes that follow from a node's answers.
 
+use std::sync::Arc;
+
 use bsv_store::KeystoreError;
 use bsv_tx::{Address, OutPoint, PrivateKey};
+use tokio::task::spawn_blocking;
 
 use super::MinerIds;
 use crate::alias::Alias;
@@ -11,6 +14,31 @@ use crate::state::{Change, IdentityRecord, VctxView};
 use crate::store::IdentityStore;
 
 impl<S: IdentityStore> MinerIds<S> {
+    /// Runs what waits for the disk on a thread that may wait, one at a time: if the disk hangs,
+    /// the others wait without a thread. It goes on if the caller leaves.
+    pub async fn on_disk<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let ids = Arc::clone(self);
+        let ran = spawn_blocking(move || {
+            let _turn = turn;
+            run(&ids)
+        });
+        ran.await.expect("changes do not panic, and are not cancelled")
+    }
+
+    /// Makes a change that keeps the keys.
+    pub(crate) async fn change_on_disk(
+        self: &Arc<Self>,
+        alias: &Alias,
+        change: Change,
+    ) -> Result<(), Error> {
+        let alias = alias.clone();
+        self.on_disk(move |ids| ids.change(&alias, &change)).await
+    }
+
     /// Closes an identity that nobody knows. Nobody has to be told.
     pub(crate) fn close(&self, alias: &Alias) -> Result<(), Error> {
         self.change_miner_info(alias, &Change::Close)

@@ -1,5 +1,6 @@
 //! Updating identities from what a node and its chain show.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_network::{ChainTip, MinerIdInfo, MinerIdState, NodeError, NodeRpc};
@@ -26,7 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// node of revocations that it has not received. Answers the tip of the chain. [`MinerIds::run`]
 /// calls this for each new tip.
 pub async fn observe_miner_ids<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
 ) -> Result<ChainTip, Error> {
     let tip = node.tip().await?;
@@ -43,7 +44,7 @@ pub async fn observe_miner_ids<S: IdentityStore>(
 
 /// Asks the node what it and its chain show of one identity.
 pub(crate) async fn observe_miner_id<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<(), Error> {
@@ -52,7 +53,7 @@ pub(crate) async fn observe_miner_id<S: IdentityStore>(
 }
 
 async fn observe_identity<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     identity: &Identity,
     tip: &ChainTip,
@@ -67,7 +68,7 @@ async fn observe_identity<S: IdentityStore>(
 /// Asks the node what it and its chain show. Fails with [`Error::StaleCopy`] if this is an older
 /// copy of the identity. If the node does not answer, the last known state decides.
 pub async fn check_newest_copy<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<(), Error> {
@@ -78,7 +79,7 @@ pub async fn check_newest_copy<S: IdentityStore>(
 /// Asks the node about one identity. If the node does not answer, this logs a warning, and nothing
 /// changes.
 pub(crate) async fn observe_if_node_answers<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<(), Error> {
@@ -146,7 +147,7 @@ async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool
 /// main chain. For an identity that awaits nothing, it notes from time to time how far the chain
 /// has come, so that no earlier block is read for the next announcement.
 async fn follow_blocks<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     identity: &Identity,
     tip: &ChainTip,
@@ -186,15 +187,18 @@ async fn follow_blocks<S: IdentityStore>(
     if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
         return Ok(());
     }
-    ids.observe(identity.alias(), view)?;
-    log(identity, &before, &identity.record());
-    Ok(())
+    let alias = identity.alias().clone();
+    let observe = move |ids: &MinerIds<S>| {
+        ids.observe(&alias, view)?;
+        log(&alias, &before, &ids.get(alias.as_str())?.record());
+        Ok(())
+    };
+    ids.on_disk(observe).await
 }
 
 /// Tells the operator which announcements were seen, which are no longer seen, and which are
 /// overdue.
-fn log(identity: &Identity, before: &IdentityRecord, after: &IdentityRecord) {
-    let alias = identity.alias();
+fn log(alias: &Alias, before: &IdentityRecord, after: &IdentityRecord) {
     let (announced_before, announced) = (before.announcements(), after.announcements());
     for seen in announced_before.iter().filter(|it| !announced.contains(it)) {
         tracing::info!("{} of alias {alias} was seen in a block", seen.in_words());

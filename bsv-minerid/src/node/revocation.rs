@@ -1,5 +1,7 @@
 //! Revoking miner ids of generation 1.0.
 
+use std::sync::Arc;
+
 use bsv_network::{MinerIdState, NodeError, NodeRpc};
 use bsv_store::Keystore;
 use bsv_tx::PublicKey;
@@ -10,7 +12,7 @@ use crate::identity::Identity;
 use crate::miner_ids::{MinerIds, RevokedMinerIds, begun_revocation, check_revocable};
 use crate::node::observe::{observe_if_node_answers, observe_miner_id};
 use crate::node::rotation::nobody_knows;
-use crate::node::telling::tell;
+use crate::node::telling::{note_told, tell};
 use crate::state::IdentityRecord;
 use crate::store::IdentityStore;
 
@@ -24,16 +26,19 @@ use crate::store::IdentityStore;
 /// 0.2, which name no revocation key. Fails with [`Error::RevocationUntold`] if the revocation is
 /// recorded but the node has not accepted it.
 pub async fn revoke_miner_ids<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     revoked: RevokedMinerIds,
-    revocation_keys: &Keystore,
+    revocation_keys: Arc<Keystore>,
 ) -> Result<(), Error> {
     let identity = ids.get(alias.as_str())?;
     if begun_revocation(&identity.record(), revoked).is_none() {
         match ask_first(ids, node, &identity, revoked).await {
-            Ok(IsKnown::ToNobody) => return ids.close(alias),
+            Ok(IsKnown::ToNobody) => {
+                let alias = alias.clone();
+                return ids.on_disk(move |ids| ids.close(&alias)).await;
+            }
             Ok(IsKnown::Maybe) => {}
             // The record decides, and the node is told later.
             Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => {
@@ -44,11 +49,13 @@ pub async fn revoke_miner_ids<S: IdentityStore>(
             Err(error) => return Err(error),
         }
     }
-    let begun = ids.begin_revocation(alias, revoked, revocation_keys)?;
+    let named = alias.clone();
+    let begin = move |ids: &MinerIds<S>| ids.begin_revocation(&named, revoked, &revocation_keys);
+    let begun = ids.on_disk(begin).await?;
     tell(node, &identity.record(), &begun)
         .await
         .map_err(|source| Error::RevocationUntold { alias: alias.clone(), source })?;
-    ids.note_revocation_told(alias, begun.message)?;
+    note_told(ids, alias, begun.message).await?;
     if identity.record().is_lost() {
         // Others know none of the keys, so documents begin with the new one. An error is ignored:
         // the revocation is done, and a service repeats this at the next block.
@@ -66,7 +73,7 @@ enum IsKnown {
 /// Updates the identity from the node and its chain, and checks that the node can accept the
 /// revocation.
 async fn ask_first<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     identity: &Identity,
     revoked: RevokedMinerIds,

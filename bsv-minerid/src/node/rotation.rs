@@ -1,12 +1,16 @@
 //! Rotation with a node's knowledge of the keys that blocks have shown.
 
-use bsv_network::{MinerIdState, NodeError, NodeRpc};
+use std::sync::Arc;
+
+use bsv_network::{MinerIdState, NodeRpc};
 use bsv_tx::PublicKey;
+use tokio::time::sleep;
 
 use crate::alias::Alias;
 use crate::error::Error;
 use crate::miner_ids::MinerIds;
 use crate::node::observe::{PATIENCE, observe_miner_id};
+use crate::node::watch::SETTLING;
 use crate::state::{Announcement, Exposure, IdentityRecord, Rotation};
 use crate::store::IdentityStore;
 
@@ -17,16 +21,18 @@ use crate::store::IdentityStore;
 ///   has shown.
 /// - If no block has shown any key, the new key becomes the first, since nodes accept nothing from
 ///   a key that they do not know.
+/// - If blocks have shown the identity according to the record, but the node has read all blocks and
+///   knows no key, this fails with [`Error::UnknownToNode`]. A forced rotation makes the new key the
+///   first.
 ///
-/// If the node cannot tell now, the own record decides. If the record does not say that a block has
-/// shown the current key, and a document with it was handed out, this fails with
-/// [`Error::NodeNeeded`]. A forced rotation then uses the last key that a block has shown according
-/// to the record.
+/// If the node cannot tell now, or keeps no miner ids (`minerid=0`), the own record decides. If the
+/// record does not say that a block has shown the current key, and a document with it was handed
+/// out, this fails with [`Error::NodeNeeded`]. A forced rotation then uses the last key that a block
+/// has shown according to the record.
 ///
-/// Without a node, and with one that keeps no miner ids (`minerid=0`), the current key vouches for
-/// the new one, and this logs a warning.
+/// Without a node, the current key vouches for the new one, and this logs a warning.
 pub async fn rotate_miner_id<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
     alias: &Alias,
     is_forced: bool,
@@ -54,12 +60,17 @@ pub async fn rotate_miner_id<S: IdentityStore>(
         );
     }
     let is_answer = !matches!(shown, Shown::Unknowable | Shown::Unanswered(_));
-    ids.rotate_by(alias, is_forced, |record| {
-        if is_answer && record.current_key().number != from {
-            return Err(Error::Conflict { alias: alias.clone(), reason: "its key was rotated" });
-        }
-        rotation_after(shown, record, alias, is_forced)
-    })
+    let alias = alias.clone();
+    let rotate = move |ids: &MinerIds<S>| {
+        ids.rotate_by(&alias, is_forced, |record| {
+            if is_answer && record.current_key().number != from {
+                let reason = "its key was rotated";
+                return Err(Error::Conflict { alias: alias.clone(), reason });
+            }
+            rotation_after(shown, record, &alias, is_forced)
+        })
+    };
+    ids.on_disk(rotate).await
 }
 
 /// What the blocks have shown of an identity.
@@ -71,6 +82,8 @@ enum Shown {
     Earlier(u32),
     /// No key.
     Nothing,
+    /// No key that the node knows, although they have shown the identity according to the record.
+    Unfamiliar,
     /// Nobody can tell.
     Unknowable,
     /// The node cannot tell now, for this reason.
@@ -87,6 +100,8 @@ fn rotation_after(
     let is_of_0_2 = record.vctx().is_some();
     match shown {
         Shown::Nothing => Ok(Rotation::Replace),
+        Shown::Unfamiliar if is_forced => Ok(Rotation::BeginAnew),
+        Shown::Unfamiliar => Err(Error::UnknownToNode(alias.clone())),
         Shown::Earlier(last) if is_forced => Ok(Rotation::PassOver(last)),
         Shown::Earlier(_) if is_of_0_2 => {
             Err(Error::Unseen { alias: alias.clone(), announcement: Announcement::Rotation })
@@ -95,12 +110,12 @@ fn rotation_after(
             true if !is_of_0_2 || record.has_shown_current_key() => Ok(Rotation::Succeed),
             _ if is_forced && is_of_0_2 => Ok(Rotation::PassOver(record.sightings.acknowledged)),
             _ if is_forced => Ok(Rotation::Succeed),
-            // Nobody has a document with the current key.
-            _ if !record.handed_out && is_of_0_2 => {
-                Ok(Rotation::PassOver(record.previous_key().number))
+            _ if record.is_current_key_handed_out() => {
+                Err(Error::NodeNeeded { alias: alias.clone(), reason })
             }
-            _ if !record.handed_out => Ok(Rotation::Succeed),
-            _ => Err(Error::NodeNeeded { alias: alias.clone(), reason }),
+            // Nobody has a document with the current key.
+            _ if is_of_0_2 => Ok(Rotation::PassOver(record.previous_key().number)),
+            _ => Ok(Rotation::Succeed),
         },
         Shown::Unknowable if is_forced && is_of_0_2 && record.exposure == Exposure::Known => {
             Ok(Rotation::PassOver(record.sightings.acknowledged))
@@ -111,17 +126,13 @@ fn rotation_after(
 
 /// Asks the node what blocks have shown.
 async fn ask<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<Shown, Error> {
     observe_miner_id(ids, node, alias).await?;
     let record = ids.get(alias.as_str())?.record();
-    let is_current_known = match node.miner_id_info(&record.current_key().public_key).await {
-        Ok(info) => info.is_some(),
-        Err(NodeError::Rejected { .. }) => return Ok(Shown::Unknowable),
-        Err(error) => return Err(error.into()),
-    };
+    let is_current_known = is_known(node, &record.current_key().public_key).await?;
     // A node keeps knowing a key that only a block off the main chain has shown; others do not know
     // it. In generation 1.0, the record tells what is announced.
     let is_rotation_lost = record.sightings.is_repeated
@@ -133,10 +144,23 @@ async fn ask<S: IdentityStore>(
     if record.is_lost() || nobody_knows(node, &record).await? {
         return Ok(Shown::Nothing);
     }
+    if is_unfamiliar(node, &record).await? {
+        return Ok(Shown::Unfamiliar);
+    }
     Ok(match last_shown(node, &record).await? {
         Some(last) => Shown::Earlier(last),
         None => Shown::Unanswered("it knows no key of the alias".to_owned()),
     })
+}
+
+/// Whether a node that has all blocks knows no key of the identity.
+async fn is_unfamiliar(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    if is_any_known(node, record).await? {
+        return Ok(false);
+    }
+    // The node may be about to list the miner id of its last block.
+    sleep(SETTLING).await;
+    Ok(!is_any_known(node, record).await? && node.has_all_blocks().await?)
 }
 
 /// The number of the last key that blocks of the main chain have shown, or `None` if the node knows

@@ -1,5 +1,7 @@
 //! Import of an older generator's home directory with a node's help.
 
+use std::sync::Arc;
+
 use bsv_network::{Mempool, NodeError, NodeRpc, TransactionPlace};
 use bsv_store::Keystore;
 use bsv_tx::{Address, Network, OutPoint, PrivateKey, Script, Txid};
@@ -13,10 +15,10 @@ use crate::store::IdentityStore;
 /// Imports the identities of an older generator's home directory, as [`MinerIds::import`] does,
 /// after asking a node about their validity check outputs.
 pub async fn import_miner_ids<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
     home: &HomeFiles,
-    revocation_keys: Option<&Keystore>,
+    revocation_keys: Option<Arc<Keystore>>,
 ) -> Result<Vec<(Alias, Import)>, Error> {
     let mut home = OlderHome::parse(home)?;
     if let Some(node) = node
@@ -24,7 +26,7 @@ pub async fn import_miner_ids<S: IdentityStore>(
     {
         tracing::warn!("cannot ask the node about the VCTxs of the home directory: {error}");
     }
-    ids.take_over(home, revocation_keys)
+    ids.on_disk(move |ids| ids.take_over(home, revocation_keys.as_deref())).await
 }
 
 async fn look_at_vctxs(

@@ -1,16 +1,20 @@
 //! Telling a node of revocations. A node accepts them before any block shows them.
 
+use std::sync::Arc;
+
 use bsv_network::{MinerIdRevocation, MinerIdState, NodeError, NodeRpc};
 
+use crate::alias::Alias;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::MinerIds;
+use crate::miner_info_script::Revocation;
 use crate::state::{IdentityRecord, RevocationRecord};
 use crate::store::IdentityStore;
 
 /// Tells the node of an announced revocation that it has not received.
 pub(crate) async fn tell_of_revocation<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     identity: &Identity,
 ) -> Result<(), Error> {
@@ -20,7 +24,7 @@ pub(crate) async fn tell_of_revocation<S: IdentityStore>(
         return Ok(());
     };
     match tell(node, &record, &untold).await {
-        Ok(()) => ids.note_revocation_told(identity.alias(), untold.message),
+        Ok(()) => note_told(ids, identity.alias(), untold.message).await,
         Err(error @ NodeError::Rejected { .. }) => {
             tracing::error!(
                 "the node refuses the revocation of alias {}: {error}",
@@ -30,6 +34,16 @@ pub(crate) async fn tell_of_revocation<S: IdentityStore>(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Notes that the node has accepted a revocation.
+pub(crate) async fn note_told<S: IdentityStore>(
+    ids: &Arc<MinerIds<S>>,
+    alias: &Alias,
+    message: Revocation,
+) -> Result<(), Error> {
+    let alias = alias.clone();
+    ids.on_disk(move |ids| ids.note_revocation_told(&alias, message)).await
 }
 
 pub(crate) async fn tell(

@@ -1,5 +1,7 @@
 //! The validity check transaction (VCTx): making it, and watching for a transaction that spends it.
 
+use std::sync::Arc;
+
 use bsv_network::{Broadcast, ChainTip, Coin, Mempool, NodeError, NodeRpc};
 use bsv_tx::{
     Address, Network, OutPoint, PrivateKey, SighashCache, Transaction, TxIn, TxOut, Txid,
@@ -46,7 +48,7 @@ const COINBASE_MATURITY: u32 = 101;
 /// it. On other networks, the owner sends coins to the answered address. The node's wallet watches
 /// the address and finds the coins, or `funding` names them.
 pub async fn set_up_vctx<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     funding: Option<OutPoint>,
@@ -59,7 +61,8 @@ pub async fn set_up_vctx<S: IdentityStore>(
         Vctx::Broadcasting(transaction) => return broadcast(ids, node, alias, transaction).await,
         Vctx::None | Vctx::AwaitingFunds => {}
     }
-    let address = ids.await_vctx_funding(alias)?;
+    let funded = alias.clone();
+    let address = ids.on_disk(move |ids| ids.await_vctx_funding(&funded)).await?;
     let coins = match funding {
         Some(outpoint) => vec![named_coin(node, outpoint, &address).await?],
         None => coins_at(node, &address, ids.network()).await?,
@@ -70,9 +73,9 @@ pub async fn set_up_vctx<S: IdentityStore>(
     if found_satoshis < least_satoshis {
         return Ok(VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis });
     }
-    let key = ids.vctx_key(alias)?;
+    let key = vctx_key(ids, alias).await?;
     let transaction = signed_transfer(&coins, &address, found_satoshis - fee, &key);
-    ids.change(alias, &Change::BeginVctx(transaction.clone()))?;
+    ids.change_on_disk(alias, Change::BeginVctx(transaction.clone())).await?;
     broadcast(ids, node, alias, transaction).await
 }
 
@@ -85,7 +88,7 @@ pub async fn set_up_vctx<S: IdentityStore>(
 /// would end that copy too. Fails with [`Error::RevocationUntold`] if the revocation is recorded
 /// but the network has not accepted the transaction.
 pub async fn revoke_vctx<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<Txid, Error> {
@@ -102,7 +105,7 @@ pub async fn revoke_vctx<S: IdentityStore>(
                 Err(Error::Node(error)) if !matches!(error, NodeError::Rejected { .. }) => None,
                 Err(error) => return Err(error),
             };
-            ids.change(alias, &Change::RevokeVctx(spending))?;
+            ids.change_on_disk(alias, Change::RevokeVctx(spending)).await?;
         }
         _ => return Err(Error::NoVctx(alias.clone())),
     }
@@ -116,20 +119,20 @@ pub async fn revoke_vctx<S: IdentityStore>(
 /// transaction first if no node has answered the output's amount before, or if its fee has become
 /// too low.
 async fn spend_vctx<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<Txid, Error> {
     let spending = match vctx_of(ids, alias)? {
         Vctx::Revoking(outpoint, Some(spending)) => {
             match dearer_revocation(ids, node, alias, outpoint, &spending).await? {
-                Some(dearer) => recorded_revocation(ids, alias, dearer)?,
+                Some(dearer) => recorded_revocation(ids, alias, dearer).await?,
                 None => spending,
             }
         }
         Vctx::Revoking(outpoint, None) => {
             let spending = signed_revocation(ids, node, alias, outpoint).await?;
-            recorded_revocation(ids, alias, spending)?
+            recorded_revocation(ids, alias, spending).await?
         }
         _ => return Err(Error::NoVctx(alias.clone())),
     };
@@ -145,7 +148,7 @@ async fn spend_vctx<S: IdentityStore>(
 /// The revocation with a higher fee, if the network demands one by now and has not got the earlier
 /// transaction.
 async fn dearer_revocation<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     outpoint: OutPoint,
@@ -166,18 +169,21 @@ async fn dearer_revocation<S: IdentityStore>(
     }
 }
 
-fn recorded_revocation<S: IdentityStore>(
-    ids: &MinerIds<S>,
+async fn recorded_revocation<S: IdentityStore>(
+    ids: &Arc<MinerIds<S>>,
     alias: &Alias,
     spending: Transaction,
 ) -> Result<Transaction, Error> {
-    ids.change(alias, &Change::RevokeVctx(Some(spending.clone())))?;
+    ids.change_on_disk(alias, Change::RevokeVctx(Some(spending.clone()))).await?;
     Ok(spending)
 }
 
 /// Spends the validity check outputs of revoked identities that are unspent in blocks and in the
 /// mempool.
-async fn spend_revoked<S: IdentityStore>(ids: &MinerIds<S>, node: &NodeRpc) -> Result<(), Error> {
+async fn spend_revoked<S: IdentityStore>(
+    ids: &Arc<MinerIds<S>>,
+    node: &NodeRpc,
+) -> Result<(), Error> {
     for identity in ids.all() {
         let record = identity.record();
         let Some(Vctx::Revoking(outpoint, _)) = record.vctx() else { continue };
@@ -195,12 +201,12 @@ async fn spend_revoked<S: IdentityStore>(ids: &MinerIds<S>, node: &NodeRpc) -> R
 }
 
 async fn signed_revocation<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     outpoint: OutPoint,
 ) -> Result<Transaction, Error> {
-    let key = ids.vctx_key(alias)?;
+    let key = vctx_key(ids, alias).await?;
     let address = Address::p2pkh(&key.public_key(), ids.network());
     let coin = named_coin(node, outpoint, &address).await?;
     let fee = transfer_fee(1, fee_rate(node).await?);
@@ -210,37 +216,46 @@ async fn signed_revocation<S: IdentityStore>(
     Ok(signed_transfer(&[coin], &address, satoshis, &key))
 }
 
-fn vctx_of<S: IdentityStore>(ids: &MinerIds<S>, alias: &Alias) -> Result<Vctx, Error> {
+/// Reads the key of a validity check output.
+pub(crate) async fn vctx_key<S: IdentityStore>(
+    ids: &Arc<MinerIds<S>>,
+    alias: &Alias,
+) -> Result<PrivateKey, Error> {
+    let alias = alias.clone();
+    ids.on_disk(move |ids| ids.vctx_key(&alias)).await
+}
+
+fn vctx_of<S: IdentityStore>(ids: &Arc<MinerIds<S>>, alias: &Alias) -> Result<Vctx, Error> {
     let vctx = ids.get(alias.as_str())?.record().vctx().cloned();
     vctx.ok_or_else(|| Error::OtherProtocol { alias: alias.clone(), protocol: "1.0" })
 }
 
 /// Asks the node once which validity check outputs are unspent. Documents stop or resume
-/// accordingly. Spends the outputs of revoked identities. Answers the tip of the chain. If blocks
-/// come too fast, the last known state holds until the next call.
+/// accordingly. Spends the outputs of revoked identities. Answers the tip of the chain, or `None` if
+/// blocks come too fast: the last known state then holds until the next call.
 /// [`MinerIds::run`] calls this for each new tip.
 pub async fn observe_vctxs<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
-) -> Result<ChainTip, Error> {
+) -> Result<Option<ChainTip>, Error> {
     spend_revoked(ids, node).await?;
     let mut tip = node.tip().await?;
     for _ in 0..MOST_RACES {
         let views = look_at_vctxs(ids, node, tip).await?;
         let tip_afterwards = node.tip().await?;
         if tip_afterwards == tip {
-            ids.note_vctx_views(&views)?;
-            return Ok(tip);
+            ids.on_disk(move |ids| ids.note_vctx_views(&views)).await?;
+            return Ok(Some(tip));
         }
         // The answers may belong to either tip.
         tip = tip_afterwards;
     }
-    tracing::debug!("blocks come too fast to look at VCTxs: the next tip is looked at");
-    Ok(tip)
+    tracing::debug!("blocks come too fast to look at VCTxs: they are looked at again");
+    Ok(None)
 }
 
 async fn look_at_vctxs<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     tip: ChainTip,
 ) -> Result<Vec<(Alias, OutPoint, VctxView)>, Error> {
@@ -269,7 +284,7 @@ fn warn_about(alias: &Alias, outpoint: OutPoint, before: VctxView, now: VctxView
 }
 
 async fn broadcast<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     transaction: Transaction,
@@ -280,7 +295,7 @@ async fn broadcast<S: IdentityStore>(
         // Nodes refuse a mined transaction whose outputs are spent, as if it were a double spend.
         Err(NodeError::Rejected { .. }) if node.transaction(&txid).await?.is_some() => {}
         Err(refused @ NodeError::Rejected { .. }) => {
-            ids.change(alias, &Change::AbandonVctx)?;
+            ids.change_on_disk(alias, Change::AbandonVctx).await?;
             return Err(refused.into());
         }
         Err(unknown) => return Err(unknown.into()),
@@ -292,7 +307,7 @@ async fn broadcast<S: IdentityStore>(
             node.generate(1).await?;
         }
     }
-    ids.change(alias, &Change::RecordVctx(outpoint))?;
+    ids.change_on_disk(alias, Change::RecordVctx(outpoint)).await?;
     if let Err(error) = observe_vctxs(ids, node).await {
         // The transaction is made and recorded. The service looks again at the next tip.
         tracing::warn!("cannot check the VCTx of alias {alias} in the chain: {error}");

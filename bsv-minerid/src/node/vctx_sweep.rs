@@ -2,6 +2,7 @@
 //! generation 1.0.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bsv_network::{Coin, NodeError, NodeRpc, Submitted, TransactionPlace};
 use bsv_store::KeystoreError;
@@ -12,7 +13,9 @@ use crate::error::Error;
 use crate::miner_ids::MinerIds;
 use crate::node::data_cache::DataCache;
 use crate::node::gather::gather;
-use crate::node::vctx::{fee_rate, named_coin, signed_transfer, spendable_coins_of, transfer_fee};
+use crate::node::vctx::{
+    fee_rate, named_coin, signed_transfer, spendable_coins_of, transfer_fee, vctx_key,
+};
 use crate::state::{Change, IdentityRecord};
 use crate::store::IdentityStore;
 use crate::verify::{Verdict, verify};
@@ -71,7 +74,7 @@ pub enum SweepProgress {
 /// document of generation 1.0, because others may use the older documents until then. Fails with
 /// [`Error::NothingToSweep`] if no coins are found.
 pub async fn sweep_vctx<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     to: &Address,
@@ -95,7 +98,7 @@ pub async fn sweep_vctx<S: IdentityStore>(
     };
     let (before, sweep) =
         (begun.map(|begun| begun.transaction.txid()), planned.transaction.clone());
-    ids.change(alias, &Change::BeginVctxSweep { before, sweep })?;
+    ids.change_on_disk(alias, Change::BeginVctxSweep { before, sweep }).await?;
     let sent = submit(node, &planned.transaction).await;
     planned.followed(alias, sent)
 }
@@ -103,7 +106,7 @@ pub async fn sweep_vctx<S: IdentityStore>(
 /// Answers what [`sweep_vctx`] would do, and does nothing. A transaction that it would send again
 /// is answered as recorded.
 pub async fn preview_vctx_sweep<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     to: &Address,
@@ -121,7 +124,7 @@ pub async fn preview_vctx_sweep<S: IdentityStore>(
 
 /// The recorded sweep, if there is one.
 async fn begun<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
 ) -> Result<Option<VctxSweep>, Error> {
@@ -134,7 +137,7 @@ async fn begun<S: IdentityStore>(
 
 /// Plans the transaction that takes the coins.
 async fn plan<S: IdentityStore>(
-    ids: &MinerIds<S>,
+    ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
     alias: &Alias,
     to: &Address,
@@ -146,7 +149,7 @@ async fn plan<S: IdentityStore>(
     if !own.is_closed && !is_shown(node, &record).await? {
         return Err(Error::UpgradeUnseen(alias.clone()));
     }
-    let key = match ids.vctx_key(alias) {
+    let key = match vctx_key(ids, alias).await {
         Err(Error::Keystore(KeystoreError::Missing(_))) => {
             return Err(Error::NothingToSweep(alias.clone()));
         }

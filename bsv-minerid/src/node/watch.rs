@@ -18,7 +18,7 @@ use crate::store::IdentityStore;
 /// How often the node is asked for its tip, unless it tells of new blocks.
 const PERIOD: Duration = Duration::from_secs(2);
 /// How long a node may take to list the miner id of a block that has become its tip.
-const SETTLING: Duration = Duration::from_millis(200);
+pub(crate) const SETTLING: Duration = Duration::from_millis(200);
 /// How often the node is asked during that time.
 const SETTLING_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -122,7 +122,12 @@ impl<S: IdentityStore> MinerIds<S> {
     /// Asks the node for news, if the identity announces something and the request implies a new
     /// block. Concurrent requests share one question for each tip. Each request waits at most for
     /// `patience`. Nothing is asked without a node, or if `patience` is zero.
-    pub async fn catch_up(&self, identity: &Identity, sign: ChainSign, patience: Duration) {
+    pub async fn catch_up(
+        self: &Arc<Self>,
+        identity: &Identity,
+        sign: ChainSign,
+        patience: Duration,
+    ) {
         let Some(node) = &self.chain.node else { return };
         if patience.is_zero() || identity.announced() == 0 || !self.chain.is_news(sign) {
             return;
@@ -162,7 +167,10 @@ impl<S: IdentityStore> MinerIds<S> {
                 _ => {}
             }
             is_node_away = looked.is_err();
-            self.wait_for_block(node).await;
+            match looked {
+                Ok(()) => self.wait_for_block(node).await,
+                Err(_) => sleep(PERIOD).await,
+            }
         }
     }
 
@@ -181,27 +189,36 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
-    /// Asks the node about validity check outputs and announcements, once for each tip.
-    async fn look(&self, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
+    /// Asks the node about validity check outputs and announcements, once for each tip. If one of
+    /// the two fails, the other is asked about all the same, and the tip is asked about again.
+    async fn look(self: &Arc<Self>, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
         let tip = node.tip().await?;
         if observed.tip == Some(tip.hash) && observed.is_settled && !self.has_untold() {
             return Ok(());
         }
-        if observed.tip != Some(tip.hash) {
-            let tip = observe_vctxs(self, node).await?;
-            self.settle_chain(node, tip).await?;
-            *observed = Observed { tip: Some(tip.hash), is_settled: false };
-            self.chain.known().tip = Some(tip);
-        } else {
+        if observed.tip == Some(tip.hash) {
             observe_miner_ids(self, node).await?;
             observed.is_settled = true;
+            return Ok(());
+        }
+        let seen = observe_vctxs(self, node).await;
+        if let Err(Error::Node(error)) = &seen
+            && error.is_unavailable()
+        {
+            return seen.map(drop);
+        }
+        let tip = seen.as_ref().ok().copied().flatten().unwrap_or(tip);
+        self.settle_chain(node, tip).await?;
+        if let Some(tip) = seen? {
+            *observed = Observed { tip: Some(tip.hash), is_settled: false };
+            self.chain.known().tip = Some(tip);
         }
         Ok(())
     }
 
     /// Asks the node which announcements it has seen. If the last block carries an identity, which
     /// may be one of these, asks again until the node tells something new or has had enough time.
-    async fn settle_chain(&self, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
+    async fn settle_chain(self: &Arc<Self>, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
         let announced = self.announced();
         observe_miner_ids(self, node).await?;
         if announced == 0 || !carries_identity(node, &tip.hash).await? {
@@ -216,9 +233,7 @@ impl<S: IdentityStore> MinerIds<S> {
     }
 
     async fn note_hand_outs(self: &Arc<Self>) {
-        let ids = Arc::clone(self);
-        let noted = tokio::task::spawn_blocking(move || ids.record_hand_outs()).await;
-        if let Ok(Err(error)) = noted {
+        if let Err(error) = self.on_disk(Self::record_hand_outs).await {
             tracing::warn!("cannot note that documents were handed out: {error}");
         }
     }

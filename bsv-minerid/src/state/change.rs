@@ -105,6 +105,8 @@ pub enum Rotation {
     PassOver(u32),
     /// Nobody knows the current key or those before it: the new key is the first.
     Replace,
+    /// Nodes know no key, although blocks have shown the identity: the new key is the first.
+    BeginAnew,
 }
 
 impl IdentityRecord {
@@ -189,8 +191,9 @@ impl IdentityRecord {
             Rotation::Replace if self.exposure == Exposure::Known => {
                 return Err("a node knows its key");
             }
-            Rotation::Replace => {
+            Rotation::Replace | Rotation::BeginAnew => {
                 self.exposure = Exposure::Kept;
+                self.sightings.forget();
                 self.begin_with(&key);
                 Some(key.number)
             }

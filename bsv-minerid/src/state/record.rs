@@ -131,6 +131,13 @@ impl IdentityRecord {
         self.exposure == Exposure::Known && self.sightings.acknowledged == self.current_key().number
     }
 
+    /// Whether a document with the current key was handed out.
+    #[cfg(feature = "node")]
+    pub(crate) fn is_current_key_handed_out(&self) -> bool {
+        let document_key = self.miner_info().and_then(|own| own.document_key);
+        self.handed_out || document_key == Some(self.current_key().number)
+    }
+
     /// Whether the identity is revoked for good, so that it makes no documents.
     pub fn is_closed(&self) -> bool {
         match &self.protocol {

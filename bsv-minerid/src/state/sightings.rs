@@ -82,6 +82,13 @@ impl Sightings {
         seen != Seen::Nowhere
     }
 
+    /// Forgets what blocks have shown of keys that count no more.
+    pub(super) fn forget(&mut self) {
+        self.recent.clear();
+        self.is_repeated = false;
+        self.unseen = None;
+    }
+
     /// Records the block up to which announcements were looked for.
     pub(super) fn note_read_to(&mut self, read_to: BlockRef) {
         self.read_to = Some(read_to);

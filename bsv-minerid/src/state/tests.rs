@@ -403,6 +403,42 @@ fn a_known_identity_is_not_replaced() {
 }
 
 #[test]
+fn an_identity_that_begins_anew_forgets_what_blocks_have_shown() {
+    let mut record = known();
+    let seen = Sighting { block: block(9), sighted: Sighted::Key { before: 0 } };
+    record.sightings.recent = vec![seen, Sighting { sighted: Sighted::Identity, ..seen }];
+    record.sightings.is_repeated = true;
+    let anew = Change::Rotate { rotation: Rotation::BeginAnew, from: 1, key: key(2) };
+    record.apply(&anew).unwrap();
+    let view = ChainView { left: vec![seen.block.hash], ..ChainView::default() };
+    record.apply(&Change::Observe(view)).unwrap();
+    assert_eq!([record.previous_key().number, record.current_key().number], [2, 2]);
+    assert_eq!((record.exposure, record.sightings.acknowledged), (Exposure::Kept, 2));
+    assert!(record.announcements().is_empty() && !record.sightings.is_repeated);
+}
+
+#[cfg(feature = "node")]
+#[test]
+fn a_new_revocation_key_leaves_the_current_key_handed_out() {
+    let mut record = handed_out();
+    record.apply(&Change::NoteHandedOut(2)).unwrap();
+    let revocation_key = own(&mut record).revocation_key;
+    let roll = Change::RollRevocationKey {
+        from: own(&mut record).revocation_key_number,
+        number: 2,
+        announced: revocation_key,
+        acknowledged: revocation_key,
+    };
+    for _ in 0..2 {
+        record.apply(&roll).unwrap();
+        assert!(!record.handed_out && record.is_current_key_handed_out());
+        own(&mut record).revocation_key_number -= 1;
+    }
+    record.apply(&Change::Rotate { rotation: Rotation::Succeed, from: 2, key: key(3) }).unwrap();
+    assert!(!record.is_current_key_handed_out());
+}
+
+#[test]
 fn the_key_of_the_last_document_is_remembered_if_one_was_handed_out() {
     for (handed_out, document_key) in [(true, Some(1)), (false, None)] {
         let mut record = IdentityRecord { handed_out, ..known() };

@@ -1,17 +1,18 @@
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bsv_minerid::{
-    Alias, CanonicalJson, Change, Error, FoundIdentity, IdentityRecord, IdentityStore,
-    IdentityStoreError, Import, MinerContact, MinerIds, Network, RedbIdentityStore, Vctx,
-    VctxFinding, VctxView,
+    Alias, BlockBindJob, CanonicalJson, Change, Error, FoundIdentity, IdentityRecord,
+    IdentityStore, IdentityStoreError, Import, MinerContact, MinerIds, Network, RedbIdentityStore,
+    Vctx, VctxFinding, VctxView,
 };
 use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
-use bsv_tx::PrivateKey;
+use bsv_tx::{BlockHash, PrivateKey, Txid};
 
 use crate::import::write_home;
-use crate::support::{Place, alias, begin, named_keys, vctx, verified};
+use crate::support::{COINBASE2, Place, alias, begin, named_keys, vctx, verified};
 
 /// The outcome of the next operations of a [`FailingStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +24,37 @@ enum Fault {
     After,
     /// A change is stored, but reported as failed, and nothing can be read.
     AfterAndBlind,
+    /// A change waits until another fault is set.
+    Hang,
 }
 
+/// The fault, and the number of changes since it was set.
 #[derive(Clone)]
-struct Switch(Arc<AtomicU8>);
+struct Switch(Arc<(Mutex<(Fault, usize)>, Condvar)>);
 
 impl Switch {
+    fn new() -> Self {
+        Self(Arc::new((Mutex::new((Fault::None, 0)), Condvar::new())))
+    }
+
     fn set(&self, fault: Fault) {
-        self.0.store(fault as u8, Ordering::Relaxed);
+        *self.0.0.lock().unwrap() = (fault, 0);
+        self.0.1.notify_all();
     }
 
     fn is(&self, fault: Fault) -> bool {
-        self.0.load(Ordering::Relaxed) == fault as u8
+        self.0.0.lock().unwrap().0 == fault
+    }
+
+    fn changes(&self) -> usize {
+        self.0.0.lock().unwrap().1
+    }
+
+    /// Counts a change, and lets it hang.
+    fn begin_change(&self) {
+        let mut state = self.0.0.lock().unwrap();
+        state.1 += 1;
+        drop(self.0.1.wait_while(state, |state| state.0 == Fault::Hang).unwrap());
     }
 }
 
@@ -60,6 +80,7 @@ impl FailingStore {
         &self,
         change: impl FnOnce(&RedbIdentityStore) -> Result<T, IdentityStoreError>,
     ) -> Result<T, IdentityStoreError> {
+        self.fault.begin_change();
         if self.fault.is(Fault::Before) {
             return Err(no_space());
         }
@@ -107,7 +128,7 @@ impl IdentityStore for FailingStore {
 }
 
 fn open(place: &Place) -> (MinerIds<FailingStore>, Switch) {
-    let fault = Switch(Arc::new(AtomicU8::new(Fault::None as u8)));
+    let fault = Switch::new();
     let store = FailingStore { store: place.store(), fault: fault.clone() };
     (MinerIds::open(store, place.keystore(), Network::Regtest).unwrap(), fault)
 }
@@ -191,6 +212,93 @@ fn hand_outs_that_could_not_be_recorded_are_recorded_later() {
         ids.record_hand_outs().unwrap();
         drop(ids);
         assert!(place.open().get("pool").unwrap().is_valid());
+    }
+}
+
+/// Waits until the store says that a document by the current key was handed out.
+fn await_note(ids: &MinerIds<FailingStore>, name: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !ids.store().identity(&alias(name)).unwrap().handed_out {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The answers of 20 threads, while the store hangs.
+fn answers<T: Send + 'static>(ask: impl Fn() -> T + Send + Sync + 'static) -> Vec<T> {
+    let ask = Arc::new(ask);
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..20 {
+        let (ask, sender) = (Arc::clone(&ask), sender.clone());
+        thread::spawn(move || sender.send(ask()));
+    }
+    (0..20).map(|_| receiver.recv_timeout(Duration::from_secs(30)).unwrap()).collect()
+}
+
+#[test]
+fn a_disk_that_hangs_withholds_no_document() {
+    let place = Place::new();
+    let (ids, switch) = open(&place);
+    begin(&ids, "pool");
+    ids.rotate(&alias("pool")).unwrap();
+    switch.set(Fault::Hang);
+    let pool = ids.get("pool").unwrap();
+    let asked = Arc::clone(&pool);
+    let scripts = answers(move || asked.output_script(1).unwrap());
+    assert_eq!(pool.output_script_if_noted(1).unwrap().as_ref(), scripts.first());
+    assert_eq!(switch.changes(), 1, "notes under way");
+    switch.set(Fault::None);
+    await_note(&ids, "pool");
+    drop((pool, ids));
+    assert!(place.open().get("pool").unwrap().is_valid());
+}
+
+#[test]
+fn a_disk_that_hangs_withholds_no_reference() {
+    let place = Place::new();
+    let (ids, switch) = open(&place);
+    ids.generate_miner_info(&alias("pool"), &place.keystore_named("revocation")).unwrap();
+    let pool = ids.get("pool").unwrap();
+    pool.output_script(1).unwrap();
+    switch.set(Fault::Hang);
+    let coinbase2 = hex::decode(COINBASE2).unwrap();
+    let previous_block = BlockHash::from_bytes([1; 32]);
+    let job = BlockBindJob { previous_block, merkle_branch: Vec::new() };
+    let txid = Txid::from_bytes([2; 32]);
+    let expected = pool.preview_coinbase2_with_reference(txid, &coinbase2, &job).unwrap();
+    let ids = Arc::new(ids);
+    let asked = Arc::clone(&ids);
+    let ask = move || asked.coinbase2_with_reference("pool", txid, &coinbase2, &job).unwrap();
+    assert!(answers(ask).iter().all(|answer| *answer == expected));
+    assert_eq!(switch.changes(), 1, "notes under way");
+    switch.set(Fault::None);
+    let references =
+        || ids.store().identity(&alias("pool")).unwrap().miner_info().unwrap().references.len();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while references() == 0 {
+        assert!(Instant::now() < deadline);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_note_that_failed_is_not_tried_again_by_each_request() {
+    let place = Place::new();
+    let (ids, switch) = open(&place);
+    begin(&ids, "pool");
+    ids.rotate(&alias("pool")).unwrap();
+    switch.set(Fault::Before);
+    let pool = ids.get("pool").unwrap();
+    for _ in 0..100 {
+        pool.output_script(1).unwrap();
+    }
+    assert!(switch.changes() < 10, "{} attempts", switch.changes());
+    switch.set(Fault::None);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !ids.store().identity(&alias("pool")).unwrap().handed_out {
+        assert!(Instant::now() < deadline);
+        pool.output_script(1).unwrap();
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,8 +1,8 @@
 use bsv_minerid::{
-    CanonicalJson, Error, Exposure, IdentityRecord, IdentityStore, JobData, MinerContact, MinerIds,
-    Vctx,
+    BlockBindJob, CanonicalJson, Error, Exposure, IdentityRecord, IdentityStore, JobData,
+    MinerContact, MinerIds, Vctx,
 };
-use bsv_tx::PrivateKey;
+use bsv_tx::{BlockHash, PrivateKey, Txid};
 
 use crate::support::{COINBASE2, Place, alias, begin, named_keys, vctx, verified};
 
@@ -114,6 +114,38 @@ fn a_rotation_after_a_restart_is_announced_to_those_who_have_documents() {
         let second = ids.rotate(&alias("pool")).unwrap();
         assert_eq!(named_keys(&ids, "pool"), [first, second]);
     }
+}
+
+#[test]
+fn an_older_copy_can_refuse_documents_and_references_of_both_generations() {
+    let place = Place::new();
+    let ids = place.open();
+    begin(&ids, "old");
+    ids.generate_miner_info(&alias("new"), &place.keystore_named("revocation")).unwrap();
+    ids.refuse_if_stale(true);
+    let (old, new) = (ids.get("old").unwrap(), ids.get("new").unwrap());
+    let coinbase2 = hex::decode(COINBASE2).unwrap();
+    let job =
+        BlockBindJob { previous_block: BlockHash::from_bytes([1; 32]), merkle_branch: vec![] };
+    let txid = Txid::from_bytes([2; 32]);
+    let ask = || {
+        [
+            old.output_script(1),
+            old.coinbase2(1, &coinbase2, &JobData::default()),
+            new.output_script(1),
+            new.preview_coinbase2_with_reference(txid, &coinbase2, &job),
+            ids.coinbase2_with_reference("new", txid, &coinbase2, &job),
+        ]
+    };
+    assert!(ask().iter().all(Result::is_ok));
+    for identity in [&old, &new] {
+        identity.note_stale(true);
+    }
+    for refused in ask() {
+        assert!(matches!(refused, Err(Error::StaleCopy(_))), "{refused:?}");
+    }
+    ids.refuse_if_stale(false);
+    assert!(ask().iter().all(Result::is_ok));
 }
 
 #[test]

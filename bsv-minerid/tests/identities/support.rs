@@ -29,7 +29,11 @@ impl Place {
     }
 
     pub(crate) fn keystore(&self) -> Keystore {
-        Keystore::open(&self.path("keystore"), None, PlainKeys::Allowed, "the holder").unwrap()
+        self.keystore_named("keystore")
+    }
+
+    pub(crate) fn keystore_named(&self, name: &str) -> Keystore {
+        Keystore::open(&self.path(name), None, PlainKeys::Allowed, "the holder").unwrap()
     }
 
     pub(crate) fn store(&self) -> RedbIdentityStore {

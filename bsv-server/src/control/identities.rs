@@ -1,6 +1,8 @@
 mod describe;
 mod import;
 
+use std::sync::Arc;
+
 use bsv_minerid::{
     Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
     Vctx, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
@@ -263,14 +265,14 @@ async fn change(
             let MinerIdJson { miner_id } = parse(body)?;
             let revoked = RevokedMinerIds::BackTo(public_key(&miner_id)?);
             let node = managed.node()?;
-            let keystore = keys.open_existing(handed)?;
-            Ok(revoke_miner_ids(ids, node, alias, revoked, &keystore).await?)
+            let keystore = Arc::new(keys.open_existing(handed)?);
+            Ok(revoke_miner_ids(ids, node, alias, revoked, keystore).await?)
         }
         Change::RevokeCompletely => {
             let Nothing {} = parse(body)?;
             let node = managed.node()?;
-            let keystore = keys.open_existing(handed)?;
-            Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, &keystore).await?)
+            let keystore = Arc::new(keys.open_existing(handed)?);
+            Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, keystore).await?)
         }
         Change::Revoke => {
             revoke_vctx(ids, managed.node()?, alias).await?;

@@ -143,14 +143,12 @@ impl Managed {
         Ok(())
     }
 
-    /// Runs work that waits for the disk.
+    /// Runs work on identities that waits for the disk, one at a time.
     pub(super) async fn on_identities<T: Send + 'static>(
         &self,
         run: impl FnOnce(&MinerIds) -> Result<T, bsv_minerid::Error> + Send + 'static,
     ) -> Result<T, Problem> {
-        let ids = Arc::clone(self.ids()?);
-        let done = tokio::task::spawn_blocking(move || run(&ids)).await;
-        Ok(done.expect("the task neither panics nor is cancelled")?)
+        Ok(self.ids()?.on_disk(run).await?)
     }
 }
 

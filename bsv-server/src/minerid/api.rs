@@ -8,8 +8,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use matchit::Params;
 use percent_encoding::percent_decode_str;
+use tokio::time::sleep;
 
-use super::coinbase2::{self, Rewritten};
+use super::coinbase2;
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
 use super::refusal::Refusal;
@@ -20,6 +21,9 @@ use crate::http::{
 };
 use crate::rejected::Rejected;
 use crate::surface::Surface;
+
+/// How often a request asks whether its document is noted.
+const NOTE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Answers the requests of the miner identity specification.
 #[derive(Debug)]
@@ -185,7 +189,7 @@ impl MinerIdApi {
                 self.catch_up(&identity, ChainSign::Height(height)).await;
                 let script = match is_preview {
                     true => identity.preview_output_script(height)?,
-                    false => self.output_script(&identity, height).await?,
+                    false => noted(|| Ok(identity.output_script_if_noted(height)?)).await?,
                 };
                 Ok(answer::hexadecimal(&script))
             }
@@ -200,13 +204,20 @@ impl MinerIdApi {
                     _ if identity.lacks_data() && is_preview => {
                         identity.preview_output_script(height)?
                     }
-                    _ if identity.lacks_data() => self.output_script(&identity, height).await?,
-                    Method::HEAD => identity.preview_output_script_with_data(height, txid)?,
-                    _ => {
-                        let alias = alias.into_owned();
-                        self.on_disk(move |ids| ids.output_script_with_data(&alias, height, txid))
-                            .await?
+                    _ if identity.lacks_data() => {
+                        noted(|| Ok(identity.output_script_if_noted(height)?)).await?
                     }
+                    Method::HEAD => identity.preview_output_script_with_data(height, txid)?,
+                    _ => match identity.output_script_with_data_if_noted(height, txid)? {
+                        Some(script) => script,
+                        None => {
+                            let alias = alias.into_owned();
+                            let refer = move |ids: &MinerIds| {
+                                ids.output_script_with_data(&alias, height, txid)
+                            };
+                            self.ids.on_disk(refer).await?
+                        }
+                    },
                 };
                 Ok(answer::hexadecimal(&script))
             }
@@ -223,10 +234,7 @@ impl MinerIdApi {
                 {
                     self.catch_up(&identity, sign).await;
                 }
-                let coinbase2 = match coinbase2::rewrite(&self.ids, request.body())? {
-                    Rewritten::Made(coinbase2) => coinbase2,
-                    Rewritten::ToMake(first) => self.on_disk(move |ids| first.make(ids)).await?,
-                };
+                let coinbase2 = noted(|| coinbase2::rewrite(&self.ids, request.body())).await?;
                 Ok(answer::hexadecimal(&coinbase2))
             }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
@@ -251,38 +259,17 @@ impl MinerIdApi {
         self.ids.catch_up(identity, sign, self.patience).await;
     }
 
-    /// Hands out a document. The first one by a key waits for the disk.
-    async fn output_script(
-        &self,
-        identity: &Arc<Identity>,
-        height: u32,
-    ) -> Result<Arc<[u8]>, Refusal> {
-        if let Some(script) = identity.output_script_if_noted(height)? {
-            return Ok(script);
-        }
-        let identity = Arc::clone(identity);
-        self.on_disk(move |_| identity.output_script(height)).await
-    }
-
     async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {
         let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
-        let rotation = Box::pin(rotate_miner_id(&self.ids, self.ids.node(), &alias, false));
-        let rotation = async { rotation.await.map(drop) };
+        let (ids, named) = (Arc::clone(&self.ids), alias.clone());
+        let rotation =
+            async move { rotate_miner_id(&ids, ids.node(), &named, false).await.map(drop) };
+        let rotation = Box::pin(rotation);
         match *method {
             Method::GET => self.rotations.once(&alias, rotation).await?,
             _ => rotation.await?,
         }
         Ok(answer::text(StatusCode::OK, "OK"))
-    }
-
-    /// Makes a change that waits for the disk.
-    async fn on_disk<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&MinerIds) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let ids = Arc::clone(&self.ids);
-        let changed = tokio::task::spawn_blocking(move || change(&ids)).await;
-        Ok(changed.expect("changes do not panic, and are not cancelled")?)
     }
 
     fn identity(&self, alias: &str) -> Result<Arc<Identity>, Refusal> {
@@ -312,6 +299,19 @@ impl Route {
 struct PkSignJson {
     public_key: String,
     signature: String,
+}
+
+/// Asks for a document until its note is on the disk. The identity stops waiting for a disk that
+/// hangs. No thread waits meanwhile.
+async fn noted(
+    document: impl Fn() -> Result<Option<Arc<[u8]>>, Refusal>,
+) -> Result<Arc<[u8]>, Refusal> {
+    loop {
+        match document()? {
+            Some(document) => return Ok(document),
+            None => sleep(NOTE_INTERVAL).await,
+        }
+    }
 }
 
 /// The older generator ignores a slash at the end.

@@ -2,9 +2,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{
-    Alias, BlockBindJob, ChainSign, Error, Identity, JobData, JobDataError, MinerIds,
-};
+use bsv_minerid::{BlockBindJob, ChainSign, Identity, JobData, JobDataError, MinerIds};
 use bsv_tx::{BlockHash, Txid};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -33,49 +31,8 @@ struct RequestJson<'a> {
     merkle_proof: Option<&'a RawValue>,
 }
 
-/// The answer of `POST /coinbase2`: the coinbase2 with the identity output.
-pub(super) enum Rewritten {
-    Made(Arc<[u8]>),
-    /// Making it waits for the disk.
-    ToMake(First),
-}
-
-pub(super) enum First {
-    /// The first document by a key.
-    Document(FirstDocument),
-    /// The first reference to a miner-info transaction.
-    Reference(FirstReference),
-}
-
-pub(super) struct FirstDocument {
-    identity: Arc<Identity>,
-    height: u32,
-    coinbase2: Vec<u8>,
-    job_data: JobData,
-}
-
-pub(super) struct FirstReference {
-    alias: Alias,
-    miner_info_txid: Txid,
-    coinbase2: Vec<u8>,
-    job: BlockBindJob,
-}
-
-impl First {
-    pub(super) fn make(&self, ids: &MinerIds) -> Result<Arc<[u8]>, Error> {
-        match self {
-            Self::Document(FirstDocument { identity, height, coinbase2, job_data }) => {
-                identity.coinbase2(*height, coinbase2, job_data)
-            }
-            Self::Reference(FirstReference { alias, miner_info_txid, coinbase2, job }) => {
-                ids.coinbase2_with_reference(alias.as_str(), *miner_info_txid, coinbase2, job)
-            }
-        }
-    }
-}
-
-/// Adds the identity output to a coinbase2.
-pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Rewritten, Refusal> {
+/// Adds the identity output to a coinbase2. Answers `None` while a note is being written.
+pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Option<Arc<[u8]>>, Refusal> {
     let request = parse(body)?;
     let is_1_0 = [request.miner_info_tx_id, request.prevhash, request.merkle_proof];
     if is_1_0.iter().any(Option::is_some) {
@@ -89,28 +46,18 @@ pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Rewritten, Refusal
         Some(job_data) => JobData::from_json(job_data.get())
             .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
     };
-    if let Some(made) = identity.coinbase2_if_noted(height, &coinbase2, &job_data)? {
-        return Ok(Rewritten::Made(made));
-    }
-    let document = FirstDocument { identity, height, coinbase2, job_data };
-    Ok(Rewritten::ToMake(First::Document(document)))
+    Ok(identity.coinbase2_if_noted(height, &coinbase2, &job_data)?)
 }
 
 /// Adds the reference output of generation 1.0.
-fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Rewritten, Refusal> {
+fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Option<Arc<[u8]>>, Refusal> {
     let identity = identity(ids, request.alias)?;
     let txid: Txid = hash("Miner-info txid", request.miner_info_tx_id)?;
     let previous_block: BlockHash = hash("Prevhash", request.prevhash)?;
     let merkle_branch = merkle_branch(request.merkle_proof)?;
     let coinbase2 = coinbase2(request.coinbase2)?;
     let job = BlockBindJob { previous_block, merkle_branch };
-    let made = identity.preview_coinbase2_with_reference(txid, &coinbase2, &job)?;
-    if identity.has_noted_reference(&txid) {
-        return Ok(Rewritten::Made(made));
-    }
-    let alias = identity.alias().clone();
-    let reference = FirstReference { alias, miner_info_txid: txid, coinbase2, job };
-    Ok(Rewritten::ToMake(First::Reference(reference)))
+    Ok(identity.coinbase2_with_reference_if_noted(txid, &coinbase2, &job)?)
 }
 
 fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {

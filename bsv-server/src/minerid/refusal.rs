@@ -95,6 +95,7 @@ impl From<Error> for Refusal {
             }
             Error::Unseen { .. }
             | Error::NodeNeeded { .. }
+            | Error::UnknownToNode(_)
             | Error::StaleCopy(_)
             | Error::UpgradeUnseen(_) => {
                 refuse(StatusCode::CONFLICT, capitalise(&error.to_string()))
@@ -160,6 +161,7 @@ fn code(error: &Error) -> Option<&'static str> {
         Error::SweepUnseen { .. } => "sweep-unseen",
         Error::Unseen { .. } => "key-unseen",
         Error::NodeNeeded { .. } => "node-needed",
+        Error::UnknownToNode(_) => "unknown-to-node",
         Error::StaleCopy(_) => "stale-copy",
         Error::Broken { .. } => "alias-broken",
         Error::Signer(_) => "key-does-not-sign",

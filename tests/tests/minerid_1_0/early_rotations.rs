@@ -125,8 +125,11 @@ fn a_node_that_keeps_no_miner_ids_is_no_trouble_to_an_identity_of_generation_0_2
     }
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(!log.contains("cannot be asked"), "{log}");
-    // This node cannot tell the service that no block has shown the key.
-    assert_eq!(server.text("/opreturn/old/rotate"), "OK");
+    // This node cannot tell the service whether a block has shown the key.
+    let refused = server.get("/opreturn/old/rotate");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.body.contains("force the rotation"), "{}", refused.body);
+    site.cli_ok(&["miner", "rotate", "--name", "old", "--force", "--yes"]);
     let height = Template::of(&node, 1).height();
     let script = server.text(&format!("/opreturn/old/{height}"));
     assert!(String::from_utf8_lossy(&hex::decode(script).unwrap()).contains(&first));

@@ -1,4 +1,4 @@
-//! Rotations of generation 0.2 while nobody tells which keys blocks have shown.
+//! Rotations while nobody tells which keys blocks have shown.
 
 use std::fs;
 use std::thread;
@@ -77,6 +77,48 @@ fn a_key_of_which_nobody_has_a_document_is_skipped_while_the_node_hangs() {
     assert_eq!([rotate(&server, "old"), rotate(&server, "old")], [200, 200]);
     gate.cut();
     assert_taken(&node, &server, "old", &[&first]);
+}
+
+#[test]
+fn a_new_revocation_key_makes_no_key_one_of_which_nobody_has_a_document() {
+    let node = node();
+    let gate = Gate::before(&node);
+    let site = gate.site();
+    let server = site.server();
+    site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
+    hand_out(&node, &server, "pool");
+    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
+    assert_eq!(identity(&site, "pool")["exposure"], "handedOut");
+    gate.shut("getmineridinfo", Hold::Call);
+    let refused = server.post("/opreturn/pool/rotate", "");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.body.contains("Rotate again when the node answers"), "{}", refused.body);
+    gate.cut();
+}
+
+#[test]
+fn a_forced_rotation_begins_anew_where_the_node_knows_no_key() {
+    let first_node = node();
+    let mut site = Site::new();
+    let alias = import(&site);
+    let server = site.server();
+    miner_info::mine_coinbase_document(&first_node, &server, &alias);
+    assert_eq!(server.stop(), 0);
+    site.move_to(&first_node);
+    let server = site.server();
+    await_known(&site, &alias);
+    assert_eq!(server.stop(), 0);
+    let node = node();
+    site.move_to(&node);
+    let server = site.server();
+    let before = miner_id(&server, &alias);
+    let refused = server.post(&format!("/opreturn/{alias}/rotate"), "");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    assert!(refused.body.contains("knows no key of alias"), "{}", refused.body);
+    assert_eq!(miner_id(&server, &alias), before);
+    site.cli_ok(&["miner", "rotate", "--name", &alias, "--force", "--yes"]);
+    assert_taken(&node, &server, &alias, &[]);
+    await_known(&site, &alias);
 }
 
 /// An imported alias of generation 0.2 with one key.

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bsv_tests::gate::{Gate, Refusal};
 use bsv_tests::{Metrics, Node, Server, Site, Template, miner_info};
 use serde_json::json;
 
@@ -103,6 +104,24 @@ fn an_older_copy_of_generation_0_2_is_found_out_by_the_first_command() {
     site.cli_ok(&["revokeminerid", "--name", "old"]);
 }
 
+/// A node with `minerid=0` refuses to tell what it knows of miner ids.
+#[test]
+fn a_node_that_tells_nothing_of_miner_ids_clears_no_alarm() {
+    let (node, _site, mut copy) = scene(&["rotateminerid", "--name", "pool"]);
+    let gate = Gate::before(&node);
+    copy.set("rpcPort", json!(gate.port()));
+    let _server = copy.server();
+    await_stale(&copy);
+    let method = "getmineridinfo";
+    gate.refuse(Refusal { method, code: -1, message: "the node keeps no miner ids" });
+    let heard = gate.heard(method, "");
+    let done = copy.cli(&["rotateminerid", "--name", "pool"]);
+    assert!(gate.heard(method, "") > heard, "nothing was refused");
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("is an older copy"), "{done:?}");
+    assert_eq!(identity(&copy, "pool")["stale"], json!(true));
+}
+
 #[test]
 fn documents_of_an_older_copy_can_be_refused() {
     let (node, _site, mut copy) = scene(&["rotateminerid", "--name", "pool"]);
@@ -113,6 +132,12 @@ fn documents_of_an_older_copy_can_be_refused() {
     assert_eq!(server.request("HEAD", "/opreturn/pool/1000", b"").status, 409);
     let job = r#"{"blockHeight":1000,"alias":"pool","coinbase2":"ffffffff0100f2052a01000000015100000000"}"#;
     let reply = server.post("/coinbase2", job);
+    assert_eq!(reply.status, 409, "{}", reply.body);
+    let reference = json!({
+        "alias": "pool", "minerInfoTxId": "01".repeat(32), "prevhash": "02".repeat(32),
+        "merkleProof": [], "coinbase2": "ffffffff0100f2052a01000000015100000000",
+    });
+    let reply = server.post("/coinbase2", reference.to_string());
     assert_eq!(reply.status, 409, "{}", reply.body);
     let ready = server.wallet().get("/readyz");
     assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bsv_minerid::{Alias, HomeFiles, Import, VctxFinding, import_miner_ids};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -25,11 +27,11 @@ pub(super) async fn answer(
 ) -> Result<Value, Problem> {
     let ImportJson { home } = parse(body)?;
     let keys = match home.has_revocation_keys() {
-        true => Some(managed.revocation_keys.open(handed)?),
+        true => Some(Arc::new(managed.revocation_keys.open(handed)?)),
         false => None,
     };
     let ids = managed.ids()?;
-    let imported = import_miner_ids(ids, managed.any_node(), &home, keys.as_ref()).await?;
+    let imported = import_miner_ids(ids, managed.any_node(), &home, keys).await?;
     let (mut aliases, mut known, mut identities) = (Vec::new(), Vec::new(), Vec::new());
     for (alias, outcome) in &imported {
         match outcome {

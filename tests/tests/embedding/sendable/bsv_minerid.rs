@@ -12,6 +12,7 @@ use super::{any, is_send, is_spawnable};
 
 pub(super) fn miner_ids<S: IdentityStore>(ids: &Arc<MinerIds<S>>, node: &NodeRpc) {
     is_spawnable(Arc::clone(ids).run(any::<Ready<()>>()));
+    is_send(ids.on_disk(|_| Ok(())));
     is_send(ids.catch_up(any(), any(), any()));
     is_send(set_up_vctx(ids, node, any(), any()));
     is_send(revoke_vctx(ids, node, any()));
