@@ -42,6 +42,8 @@ pub struct LedgerTransaction {
     pub txid: Txid,
     /// The transaction, if its bytes are stored and can be read.
     pub transaction: Option<Transaction>,
+    /// Whether its bytes are dropped.
+    pub are_bytes_dropped: bool,
     /// What it is for.
     pub purpose: Purpose,
     /// Its state.
@@ -273,6 +275,7 @@ fn ledger_transaction<R: ReadRows>(
         number,
         txid: record.txid,
         transaction: raw.and_then(|bytes| Transaction::from_bytes(&bytes).ok()),
+        are_bytes_dropped: record.are_bytes_dropped,
         purpose: record.purpose,
         state: record.state,
         satoshis: record.satoshis,

@@ -4,7 +4,7 @@ use bsv_network::NodeRpc;
 
 use crate::error::Error;
 use crate::ledger::rows::FollowedBlock;
-use crate::ledger::{BeginAccount, FollowTip, Recover, SkipNumbers};
+use crate::ledger::{BeginAccount, Recover, SkipNumbers};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -54,7 +54,7 @@ impl<S: WalletStore> Wallet<S> {
         let node = &self.node()?.operating;
         let mut search = Search::of_words(&self.keys, walk.lookahead)?;
         let tip = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
-        self.store.execute(FollowTip { tip }).await?;
+        self.follow_tip(tip).await?;
         self.store.execute(search.used_numbers(walk.lookahead)).await?;
         let last_used = search.used_accounts().max().unwrap_or(0);
         let account = account_of(Timestamp::of_system()).max(last_used + 1);
