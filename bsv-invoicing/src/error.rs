@@ -272,6 +272,9 @@ pub enum Error {
     /// The wallet cannot make a BEEF of a transaction.
     #[error("the ancestors of the transaction cannot be collected: {0}")]
     NoBeef(String),
+    /// The transaction is old and long, and the wallet keeps its bytes no longer.
+    #[error("bytes dropped: the wallet keeps transaction {0} without its bytes")]
+    BytesDropped(Txid),
     /// The outcome of a payment by the wallet is known already.
     #[error("payment {0} is {name}", name = .1.name())]
     NotOpen(u64, OutgoingState),
@@ -385,6 +388,7 @@ impl From<Refusal> for Error {
             Refusal::InFlight(number) => Self::InFlight(number.to_string()),
             Refusal::NotInFlight(number) => Self::NotInFlight(number),
             Refusal::UnknownTransaction(number) => Self::UnknownTransaction(number),
+            Refusal::BytesDropped(txid) => Self::BytesDropped(txid),
             Refusal::UnknownPayment(number) => Self::UnknownPayment(number),
             Refusal::NotOpen(number, state) => Self::NotOpen(number, state),
             Refusal::InsufficientFunds { needed, spendable } => {

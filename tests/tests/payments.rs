@@ -7,6 +7,7 @@ mod chain_payees_proof;
 mod channel;
 mod counter;
 mod dialects;
+mod dropped_bytes;
 mod flow;
 mod forms;
 mod forms_beef;

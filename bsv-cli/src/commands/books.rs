@@ -58,6 +58,12 @@ fn describe(check: &Value) -> String {
         number("recomputed"),
         number("balance")
     ));
+    if number("bytesDropped") > 0 {
+        text.push_str(&format!(
+            "bytes dropped: {} of the transactions are kept without their bytes\n",
+            number("bytesDropped")
+        ));
+    }
     let (proofs, blocks) = (number("proofs"), number("blocks"));
     text + &match check["blocksInChain"].as_u64() {
         Some(count) => format!(

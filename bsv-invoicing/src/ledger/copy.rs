@@ -10,7 +10,7 @@ use crate::ledger::rows::{
     Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
     Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
     Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
-    RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
+    RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
     Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers, Transactions,
     Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
 };
@@ -19,11 +19,11 @@ use crate::model::webhook::WebhookId;
 
 /// How many rows are copied at once.
 const PAGE: usize = 1_000;
-/// How many are copied at once of those that may be long.
-const FEW: usize = 16;
+/// How many bytes of rows that may be long are copied at once. The last row may go beyond them.
+const PAGE_LEN: usize = 1 << 20;
 
 macro_rules! copied {
-    ($($kind:ident $(by $page:ident)?),* $(,)?) => {
+    ($($kind:ident $(by $len:path)?),* $(,)?) => {
         /// Some rows of one kind.
         #[derive(Clone, Debug)]
         pub(crate) enum RowPage {
@@ -54,9 +54,7 @@ macro_rules! copied {
             fn next(&self) -> Option<RowCursor> {
                 match self {
                     $(Self::$kind(rows) => {
-                        let is_full = rows.len() == page_len(&[$($page)?]);
-                        let last = rows.last().filter(|_| is_full);
-                        last.map(|(key, _)| RowCursor::$kind(Some(key.clone())))
+                        rows.last().map(|(key, _)| RowCursor::$kind(Some(key.clone())))
                     })*
                 }
             }
@@ -66,9 +64,8 @@ macro_rules! copied {
             fn read<R: ReadRows>(self, rows: &R) -> Result<RowPage, R::Error> {
                 match self {
                     $(Self::$kind(after) => {
-                        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-                        let (range, limit) = ((from, Bound::Unbounded), page_len(&[$($page)?]));
-                        Ok(RowPage::$kind(rows.first::<$kind>(range, Order::Ascending, limit)?))
+                        let len: &[fn(&<$kind as Kind>::Row) -> usize] = &[$($len)?];
+                        Ok(RowPage::$kind(read_page::<$kind, R>(rows, after, len.first())?))
                     })*
                 }
             }
@@ -130,8 +127,8 @@ copied!(
     Rescan,
     Transactions,
     TransactionNumbers,
-    RawTransactions by FEW,
-    Ancestors by FEW,
+    RawTransactions by Vec::len,
+    Ancestors by Vec::len,
     Receipts,
     Spendable,
     Immature,
@@ -144,7 +141,7 @@ copied!(
     InFlight,
     Refunds,
     Outgoing,
-    Messages by FEW,
+    Messages by Vec::len,
     OutgoingByUrl,
     LastRefunds,
     Withdrawals,
@@ -177,8 +174,24 @@ impl RowPage {
     }
 }
 
-fn page_len(other: &[usize]) -> usize {
-    other.first().copied().unwrap_or(PAGE)
+/// The next rows of a kind. Rows that may be long are read one at a time, and `len` tells their
+/// lengths: strangers choose those.
+fn read_page<K: Kind, R: ReadTable<K>>(
+    rows: &R,
+    mut after: Option<K::Key>,
+    len: Option<&fn(&K::Row) -> usize>,
+) -> Result<RowsOf<K>, R::Error> {
+    let (mut page, mut page_len) = (RowsOf::<K>::new(), 0);
+    let at_once = if len.is_some() { 1 } else { PAGE };
+    while page.len() < PAGE && page_len < PAGE_LEN {
+        let from = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let read = rows.scan((from, Bound::Unbounded), Order::Ascending, at_once)?;
+        let Some((last, row)) = read.last() else { break };
+        after = Some(last.clone());
+        page_len += len.map_or(0, |len| len(row));
+        page.extend(read);
+    }
+    Ok(page)
 }
 
 impl<F: FnMut(RowPage) -> bool + Send + 'static> Query for EachPage<F> {

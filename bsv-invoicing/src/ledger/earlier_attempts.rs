@@ -106,8 +106,11 @@ impl<R: Rows> Books<R> {
         Ok(free)
     }
 
-    /// The receipts that a transaction spends, in the order of its inputs.
+    /// The receipts that a transaction spends, in the order of its inputs if its bytes are kept.
     fn in_order(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+        if self.transaction(number)?.are_bytes_dropped {
+            return self.spent_by(number);
+        }
         let bytes = self.rows.get::<RawTransactions>(&number)?;
         let bytes = bytes.ok_or_else(|| Damaged::missing("a transaction"))?;
         let transaction = bsv_tx::Transaction::from_bytes(&bytes)

@@ -42,6 +42,8 @@ pub struct LedgerTransaction {
     pub txid: Txid,
     /// The transaction, if its bytes are stored and can be read.
     pub transaction: Option<Transaction>,
+    /// Whether its bytes are dropped.
+    pub are_bytes_dropped: bool,
     /// What it is for.
     pub purpose: Purpose,
     /// Its state.
@@ -152,6 +154,7 @@ where
         let mut counts = LedgerTotals::default();
         each::<Transactions, _>(
             rows,
+            PAGE,
             0,
             |number| number + 1,
             |number, record| {
@@ -164,6 +167,7 @@ where
         let mut last_invoice = 0;
         each::<Invoices, _>(
             rows,
+            PAGE,
             0,
             |number| number + 1,
             |number, invoice| {
@@ -180,14 +184,16 @@ where
             Some(vout) => ReceiptKey { vout, ..*key },
             None => ReceiptKey { maker: key.maker + 1, vout: 0 },
         };
-        counts.raw = count::<RawTransactions, _>(rows, 0, |number| number + 1)?;
-        counts.coins = count::<Receipts, _>(rows, first, next)?;
+        // Strangers choose how long they are.
+        counts.raw = count::<RawTransactions, _>(rows, 1, 0, |number| number + 1)?;
+        counts.coins = count::<Receipts, _>(rows, PAGE, first, next)?;
         let next_place =
             |(trust, satoshis, key): &(Trust, u64, ReceiptKey)| (*trust, *satoshis, next(key));
-        counts.spendable = count::<Spendable, _>(rows, (Trust::Sure, 0, first), next_place)?;
+        counts.spendable = count::<Spendable, _>(rows, PAGE, (Trust::Sure, 0, first), next_place)?;
         let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, next(key));
-        counts.spends = count::<Spends, _>(rows, (0, first), next_spend)?;
-        counts.mined = count::<MinedAt, _>(rows, (0, 0), |(height, number)| (*height, number + 1))?;
+        counts.spends = count::<Spends, _>(rows, PAGE, (0, first), next_spend)?;
+        counts.mined =
+            count::<MinedAt, _>(rows, PAGE, (0, 0), |(height, number)| (*height, number + 1))?;
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         step(
             &mut result,
@@ -207,17 +213,19 @@ where
 /// How many rows are read at once.
 const PAGE: usize = 1000;
 
-/// Hands all rows of a kind to `step`, page by page. `next` is the lowest key that may follow one.
+/// Hands all rows of a kind to `step`, `at_once` at a time. `next` is the lowest key that may follow
+/// one.
 fn each<K: Kind, R: ReadTable<K>>(
     rows: &R,
+    at_once: usize,
     mut from: K::Key,
     next: impl Fn(&K::Key) -> K::Key,
     mut step: impl FnMut(K::Key, K::Row) -> Result<(), R::Error>,
 ) -> Result<(), R::Error> {
     loop {
         let range = (std::ops::Bound::Included(&from), std::ops::Bound::Unbounded);
-        let page: RowsOf<K> = rows.scan(range, Ascending, PAGE)?;
-        let is_end = page.len() < PAGE;
+        let page: RowsOf<K> = rows.scan(range, Ascending, at_once)?;
+        let is_end = page.len() < at_once;
         if let Some((last, _)) = page.last() {
             from = next(last);
         }
@@ -232,11 +240,12 @@ fn each<K: Kind, R: ReadTable<K>>(
 
 fn count<K: Kind, R: ReadTable<K>>(
     rows: &R,
+    at_once: usize,
     from: K::Key,
     next: impl Fn(&K::Key) -> K::Key,
 ) -> Result<u64, R::Error> {
     let mut count = 0;
-    each::<K, R>(rows, from, next, |_, _| {
+    each::<K, R>(rows, at_once, from, next, |_, _| {
         count += 1;
         Ok(())
     })?;
@@ -266,6 +275,7 @@ fn ledger_transaction<R: ReadRows>(
         number,
         txid: record.txid,
         transaction: raw.and_then(|bytes| Transaction::from_bytes(&bytes).ok()),
+        are_bytes_dropped: record.are_bytes_dropped,
         purpose: record.purpose,
         state: record.state,
         satoshis: record.satoshis,

@@ -183,5 +183,6 @@ fn movement(record: &TransactionRecord, kind: MovementKind) -> Movement {
         state: IncomingState::of(record.state),
         block: record.state.block(),
         block_time: None,
+        are_bytes_dropped: record.are_bytes_dropped,
     }
 }

@@ -61,6 +61,7 @@ impl Command for Notice {
                 records.push(books.note_found(transaction, &lacking, *came_at)?);
             }
             for (number, record) in records {
+                let record = books.keep_bytes(number, record, transaction)?;
                 match place {
                     ShownPlace::Mempool { is_fee_sufficient } => {
                         books.see(number, record, *is_fee_sufficient, self.now)?;

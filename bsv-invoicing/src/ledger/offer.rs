@@ -82,6 +82,7 @@ impl Command for Offer {
         let at = books.next_event_at(self.now);
         let (number, record, invoices) = match before {
             Some((number, lost)) => {
+                let lost = books.keep_bytes(number, lost, &self.transaction)?;
                 books.change_state(number, TransactionState::Offered, at)?;
                 let record = TransactionRecord { state: TransactionState::Offered, ..lost };
                 let made = books.made_by(number)?;
@@ -183,8 +184,15 @@ impl<R: Rows> Books<R> {
         at: Timestamp,
     ) -> Result<TransactionRecord, R::Error> {
         let (txid, state) = (transaction.txid, TransactionState::Offered);
-        let record =
-            TransactionRecord { txid, purpose, state, shown: ShownAs::Nothing, satoshis, at };
+        let record = TransactionRecord {
+            txid,
+            purpose,
+            state,
+            shown: ShownAs::Nothing,
+            satoshis,
+            at,
+            are_bytes_dropped: false,
+        };
         self.rows.add::<Transactions>(number, &record)?;
         self.rows.add::<TransactionNumbers>((txid, number), &())?;
         self.rows.add::<RawTransactions>(number, &transaction.bytes)?;

@@ -143,7 +143,8 @@ queries! {
         let payment = outgoing_payment(rows, number, record)?;
         Ok(Some((payment, rows.get::<Messages>(&number)?.unwrap_or_default())))
     };
-    /// The number of the transaction of the payment by the wallet of this number.
+    /// The number of the transaction of the payment by the wallet of this number, and the
+    /// transaction. Refused if its bytes are dropped.
     GetOutgoingTransaction(payment: u64) => (u64, Transaction): |rows| {
         let record = rows.get::<Outgoing>(&payment)?;
         let number = record.ok_or(Refusal::UnknownPayment(payment))?.transaction;
@@ -195,12 +196,12 @@ queries! {
         let transactions = rows.first::<Transactions>(from.., Ascending, limit)?;
         Ok(transactions.into_iter().map(|(number, record)| (number, record.txid)).collect())
     };
-    /// The transaction of this number.
+    /// The transaction of this number. Refused if its bytes are dropped.
     GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
     /// The unconfirmed ancestors that came with the transaction with this number, parents before
     /// their children. They are stored while the transaction is followed.
     GetAncestors(number: u64) => Vec<Transaction>: |rows| ancestors(rows, number);
-    /// The transaction of this id, if the network has shown it.
+    /// The transaction of this id, if the network has shown it. Refused if its bytes are dropped.
     GetShown(txid: bsv_tx::Txid) => Option<Transaction>: |rows| {
         let records = records_of(rows, &txid)?;
         let shown = records.into_iter().find(|(_, record)| record.state.spends());
@@ -471,8 +472,14 @@ fn state_of<R: ReadRows>(rows: &R, number: u64) -> Result<TransactionState, R::E
     Ok(transaction(rows, number)?.state)
 }
 
+/// Refused if the bytes of the transaction are dropped.
 fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
-    let Some(bytes) = rows.get::<RawTransactions>(&number)? else { return Ok(None) };
+    let (bytes, record) =
+        (rows.get::<RawTransactions>(&number)?, rows.get::<Transactions>(&number)?);
+    if let Some(dropped) = record.filter(|record| record.are_bytes_dropped) {
+        return Err(Refusal::BytesDropped(dropped.txid).into());
+    }
+    let Some(bytes) = bytes else { return Ok(None) };
     let transaction = Transaction::from_bytes(&bytes)
         .map_err(|error| Damaged(format!("a transaction: {error}")))?;
     Ok(Some(transaction))

@@ -27,6 +27,9 @@ pub enum Refusal {
     /// There is no transaction of this number.
     #[error("there is no transaction {0}")]
     UnknownTransaction(u64),
+    /// The transaction of this id is old and long, and the wallet keeps its bytes no longer.
+    #[error("bytes dropped: the wallet keeps transaction {0} without its bytes")]
+    BytesDropped(Txid),
     /// The wallet has followed a reorganisation since a proof was checked.
     #[error("the main chain has changed since the proof was checked: check it again")]
     Reorganised,

@@ -10,7 +10,8 @@ use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
 /// forget it.
 pub(super) const AFTERCARE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Stops following a lost transaction, or follows it for another while if it could still be mined.
+/// Stops following a lost transaction and drops its bytes if they are long, or follows it for
+/// another while if it could still be mined.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfollow {
     /// The number of the transaction.
@@ -29,7 +30,10 @@ impl Command for Unfollow {
             Purpose::Incoming(_) if record.state == TransactionState::Refused => {
                 books.forget_refused(number)
             }
-            _ if books.is_void(number)? => books.unfollow(number),
+            _ if books.is_void(number)? => {
+                books.drop_bytes(number, record)?;
+                books.unfollow(number)
+            }
             _ => {
                 let until = FollowedUntil::Time(until.after(AFTERCARE));
                 books.rows.put::<FollowedTransactions>(number, &until)

@@ -32,6 +32,8 @@ pub struct Movement {
     /// The time in the header of that block. The store does not hold it:
     /// [`crate::Wallet::movements`] asks the node.
     pub block_time: Option<Timestamp>,
+    /// Whether the wallet has dropped the bytes of the transaction.
+    pub are_bytes_dropped: bool,
 }
 
 /// Which movements are asked for.

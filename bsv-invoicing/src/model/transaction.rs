@@ -193,6 +193,8 @@ pub struct TransactionRecord {
     pub satoshis: u64,
     /// When it arrived, or when the wallet made it.
     pub at: Timestamp,
+    /// Whether the wallet has dropped its bytes: see [`DropBytes`](crate::ledger::DropBytes).
+    pub are_bytes_dropped: bool,
 }
 
 impl TransactionRecord {

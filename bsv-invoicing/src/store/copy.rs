@@ -80,3 +80,50 @@ async fn copy_audit_log(
         to.execute(PutAudit(entries)).await?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use bsv_store::{DatabaseOptions, DirLock};
+    use bsv_tx::{Script, Transaction, TxOut};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::ledger::{Recover, Recovered};
+    use crate::model::time::Timestamp;
+    use crate::store::RedbWalletStore;
+
+    /// A transaction of about this length.
+    fn found(number: u64, len: usize) -> Recovered {
+        let locking_script = Script::from_bytes(vec![7; len]);
+        let transaction = Transaction {
+            version: 1,
+            inputs: Vec::new(),
+            outputs: vec![TxOut { satoshis: number, locking_script }],
+            lock_time: 0,
+        };
+        let (receipts, spends) = (Vec::new(), Vec::new());
+        let (transaction, at) = ((&transaction).into(), Timestamp::from_micros(1));
+        Recovered { number, transaction, proof: None, receipts, spends, at }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_longer_transactions_are_the_fewer_are_copied_at_once() {
+        let dir = TempDir::new().unwrap();
+        let lock = DirLock::acquire(dir.path(), "test").unwrap();
+        let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
+        let lens = [600_000, 600_000, 2_000_000, 10, 10, 600_000, 10];
+        let found = (1..).zip(lens).map(|(number, len)| found(number, len)).collect();
+        store.execute(Recover { found }).await.unwrap();
+        let (sender, pages) = mpsc::channel();
+        let note = move |page| {
+            if let RowPage::RawTransactions(rows) = page {
+                sender.send(rows.iter().map(|(number, _)| *number).collect::<Vec<_>>()).unwrap();
+            }
+            true
+        };
+        store.verify(EachPage(note)).await.unwrap();
+        assert_eq!(pages.into_iter().collect::<Vec<_>>(), [vec![1, 2], vec![3], vec![4, 5, 6, 7]]);
+    }
+}

@@ -450,6 +450,7 @@ mod tests {
             shown: ShownAs::Nothing,
             satoshis: 1,
             at: Timestamp::from_micros(1),
+            are_bytes_dropped: false,
         };
         note_row::<Transactions>(known, &1, &record);
         let key = |maker, vout| (1, ReceiptKey { maker, vout });

@@ -26,6 +26,8 @@ use crate::wallet::seed::WalletKeys;
 pub struct BooksCheck {
     /// How many transactions were looked at.
     pub transactions: u64,
+    /// How many of them could not be compared with their bytes, because those are dropped.
+    pub bytes_dropped: u64,
     /// How many coins count in the balance.
     pub coins: u64,
     /// How many proofs lead from a transaction to a Merkle root.
@@ -225,6 +227,7 @@ struct Books {
 impl Books {
     fn add(&mut self, it: &LedgerTransaction, keys: &WalletKeys) {
         self.check.transactions += 1;
+        self.check.bytes_dropped += u64::from(it.are_bytes_dropped);
         let counted = &mut self.counted;
         counted.transactions += 1;
         counted.last_transaction = it.number;
@@ -321,6 +324,12 @@ impl Books {
 fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     let mut found = Vec::new();
     match &it.transaction {
+        None if it.are_bytes_dropped => {}
+        Some(_) if it.are_bytes_dropped => {
+            found.push(
+                "its bytes are stored, although its record says that they are dropped".to_owned(),
+            );
+        }
         None => found.push("its bytes are missing or cannot be read".to_owned()),
         Some(transaction) if transaction.txid() != it.txid => {
             found.push(format!("its bytes are those of {}", transaction.txid()));

@@ -256,6 +256,10 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
+        if record.are_bytes_dropped {
+            // The chain has lost more blocks than anyone expects. Others must send it again.
+            return self.contest(number, following).await;
+        }
         let transaction = self.transaction(number).await?;
         let ancestors = self.store.get(GetAncestors(number)).await?;
         match self.show_ancestors(node, &ancestors).await {
@@ -283,15 +287,21 @@ impl<S: WalletStore> Wallet<S> {
             following.forget(number);
             return Ok(());
         }
-        self.store.execute(Contest { transaction: number, now: self.now() }).await?;
-        if following.is_contested_for_long(number) {
-            self.store.execute(TellContested { transaction: number, now: self.now() }).await?;
-        }
+        self.contest(number, following).await?;
         if let Purpose::Outgoing(payment) = record.purpose {
             let (wallet, txid) = (Arc::clone(self), record.txid);
             following.talk(async move { wallet.ask_payee(number, payment, &txid).await });
         }
         self.judge(round, followed, &transaction, refusal.as_deref(), following).await
+    }
+
+    /// Records that the network does not show a transaction, and tells of it after a while.
+    async fn contest(&self, transaction: u64, following: &mut Following) -> Result<(), Error> {
+        self.store.execute(Contest { transaction, now: self.now() }).await?;
+        if following.is_contested_for_long(transaction) {
+            self.store.execute(TellContested { transaction, now: self.now() }).await?;
+        }
+        Ok(())
     }
 
     /// Decides whether a transaction that the network does not show is lost.

@@ -54,7 +54,7 @@ impl<S: WalletStore> Wallet<S> {
         let node = &self.node()?.operating;
         let mut search = Search::of_words(&self.keys, walk.lookahead)?;
         let tip = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
-        self.note_followed(tip).await?;
+        self.follow_tip(tip).await?;
         self.store.execute(search.used_numbers(walk.lookahead)).await?;
         let last_used = search.used_accounts().max().unwrap_or(0);
         let account = account_of(Timestamp::of_system()).max(last_used + 1);

@@ -25,12 +25,15 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
 
     let expected = told.entries.iter().map(|(number, it)| {
         let txid = network.transactions[it.transaction].txid;
-        (*number, (txid, it.purpose, it.state, it.shown))
+        (*number, (txid, it.purpose, it.state, it.shown, it.are_bytes_dropped))
     });
     let stored = rows.transactions.iter();
-    let stored = stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.shown)));
+    let stored = stored.map(|(number, it)| {
+        (*number, (it.txid, it.purpose, it.state, it.shown, it.are_bytes_dropped))
+    });
     same(stored, expected, "transactions");
-    same(rows.raw_transactions.keys(), told.entries.keys(), "bytes of transactions");
+    let kept = told.entries.iter().filter(|(_, it)| !it.are_bytes_dropped);
+    same(rows.raw_transactions.keys(), kept.map(|(number, _)| number), "bytes of transactions");
     let txid = |it: &Entry| network.transactions[it.transaction].txid;
     let expected = told.entries.iter().map(|(number, it)| (txid(it), *number));
     same_set(rows.transaction_numbers.keys().copied(), expected, "numbers of transactions");

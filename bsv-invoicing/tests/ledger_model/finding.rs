@@ -1,13 +1,14 @@
 //! Steps in which the network shows payments that nobody has announced.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use bsv_invoicing::ledger::{CreateUser, Notice, Noticed, ShownPlace, Watch};
-use bsv_invoicing::{Chain, KeyPath, Purpose, TransactionState, UserDraft};
+use bsv_invoicing::ledger::{CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Watch};
+use bsv_invoicing::{Chain, EncodedTransaction, KeyPath, Purpose, TransactionState, UserDraft};
 use bsv_tx::{Script, TxOut};
 
 use crate::network::Place;
-use crate::steps::{Payee, Showing};
+use crate::steps::{Payee, Pick, Showing};
 use crate::told::Output;
 use crate::world::{World, checked, pick};
 
@@ -67,6 +68,48 @@ impl World {
             let entry = world.told.entries.get_mut(&number).unwrap();
             entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
             world.told.show(number, state, at);
+            world.told.drop_bytes(&world.network);
+        })
+        .unwrap();
+    }
+
+    /// The wallet looks again at a transaction that it knows, and gets its bytes again.
+    pub(crate) fn notice_again(&mut self, choice: Pick) {
+        let Some(number) = self.any(choice, |_| true) else { return };
+        let index = self.told.entries[&number].transaction;
+        let (place, state) = match self.network.place(index) {
+            Place::Nowhere => return,
+            Place::Mempool => {
+                (ShownPlace::Mempool { is_fee_sufficient: true }, TransactionState::Seen)
+            }
+            Place::Block(block) => {
+                (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
+            }
+        };
+        let (came_at, at) = (self.now(), self.at(&self.rows));
+        let transaction: EncodedTransaction =
+            (&self.network.transactions[index].transaction).into();
+        let known = GetKnown(Arc::new(transaction.clone())).run(&self.rows).unwrap();
+        if !known.lacking.is_empty() {
+            return;
+        }
+        let shown = vec![Noticed { transaction, place, came_at }];
+        self.execute(&Notice { shown, now: came_at }, |world, _| {
+            for (number, _) in known.records {
+                let entry = world.told.entries.get_mut(&number).unwrap();
+                let is_mined = matches!(entry.state, TransactionState::Mined(_));
+                entry.are_bytes_dropped &= is_mined;
+                let is_news = entry.state != state;
+                match state {
+                    TransactionState::Mined(_) => entry.proofs += u32::from(is_news),
+                    _ if is_mined => continue,
+                    _ => {}
+                }
+                if is_news {
+                    world.told.show(number, state, at);
+                    world.told.drop_bytes(&world.network);
+                }
+            }
         })
         .unwrap();
     }

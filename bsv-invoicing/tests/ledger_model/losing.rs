@@ -73,7 +73,9 @@ impl World {
                 match world.told.entries[&transaction].purpose {
                     Purpose::Incoming(invoice) => {
                         assert!(answer.is_ok());
-                        world.told.refuse(transaction, invoice, at);
+                        let index = world.told.entries[&transaction].transaction;
+                        let is_long = world.network.transactions[index].is_long;
+                        world.told.refuse(transaction, invoice, is_long, at);
                     }
                     _ => assert!(matches!(answer, Err(Refusal::NotInFlight(_)))),
                 }
@@ -92,6 +94,8 @@ impl World {
             } else {
                 let later = FollowedUntil::Time(until.after(DAY));
                 entry.until = (!is_void).then_some(later);
+                let is_long = world.network.transactions[entry.transaction].is_long;
+                entry.are_bytes_dropped |= is_void && is_long;
             }
         })
         .unwrap();

@@ -5,6 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bsv_invoicing::{BlockPlace, KeyPath};
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 
+/// The longest transaction whose bytes stay for ever.
+const MAX_KEPT_LEN: usize = 100_000;
+/// One of so many transactions is longer.
+const ONE_IS_LONG: u32 = 3;
+
 /// Where the network has a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Place {
@@ -31,6 +36,8 @@ pub(crate) struct NetworkTransaction {
     pub(crate) place: Place,
     /// Its outputs that pay invoices.
     pub(crate) pays: Vec<Pays>,
+    /// Whether it is longer than what is kept for ever.
+    pub(crate) is_long: bool,
     /// Whether a stranger made it, so that others may spend its inputs and outputs as they like.
     pub(crate) is_of_stranger: bool,
     /// All outputs that it and its ancestors spend, and the spender of each.
@@ -84,9 +91,11 @@ impl Network {
         is_of_stranger: bool,
     ) -> Option<usize> {
         self.salt += 1;
+        let is_long = self.salt.is_multiple_of(ONE_IS_LONG);
+        let script_len = if is_long { MAX_KEPT_LEN } else { 0 };
         let input = |previous_output: &OutPoint| TxIn {
             previous_output: *previous_output,
-            unlocking_script: Script::from_bytes([]),
+            unlocking_script: Script::from_bytes(vec![0; script_len]),
             sequence: u32::MAX,
         };
         let transaction = Transaction {
@@ -117,6 +126,7 @@ impl Network {
             txid,
             place,
             pays,
+            is_long,
             is_of_stranger,
             lineage,
             ancestors,
@@ -178,10 +188,15 @@ impl Network {
     }
 
     pub(crate) fn new_block(&mut self) -> BlockPlace {
+        self.new_block_after(0)
+    }
+
+    /// A block after so many others that hold nothing. The chain loses them together.
+    pub(crate) fn new_block_after(&mut self, others: u32) -> BlockPlace {
         self.blocks_made += 1;
         let mut hash = [9; 32];
         hash[..8].copy_from_slice(&self.blocks_made.to_le_bytes());
-        let height = u32::try_from(self.chain.len()).unwrap() + 1;
+        let height = self.chain.last().map_or(0, |last| last.height) + others + 1;
         let block = BlockPlace { hash: BlockHash::from_bytes(hash), height };
         self.chain.push(block);
         block

@@ -191,6 +191,7 @@ impl World {
                         world.told.set(number, TransactionState::Offered, at);
                         let entry = world.told.entries.get_mut(&number).unwrap();
                         entry.is_offered = !is_known;
+                        entry.are_bytes_dropped = false;
                     }
                 }
                 None => {

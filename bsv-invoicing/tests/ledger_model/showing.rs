@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    CheckedProof, FollowReorganisation, ForgetBlock, Mine, Recover, Recovered, Refusal, See,
+    CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, Mine, Recover,
+    Recovered, Refusal, See,
 };
 use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, ShownAs, TransactionState};
 
@@ -105,6 +107,7 @@ impl World {
             if world.told.state(transaction) != new {
                 world.told.entries.get_mut(&transaction).unwrap().proofs += 1;
                 world.told.show(transaction, new, at);
+                world.told.drop_bytes(&world.network);
             }
         });
         assert_eq!(matches!(mined, Err(Refusal::Reorganised)), is_late, "{mined:?}");
@@ -211,6 +214,42 @@ impl World {
             world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
             let state = block.map_or(TransactionState::Seen, TransactionState::Mined);
             world.told.show(last + 1, state, at);
+            world.told.drop_bytes(&world.network);
+        })
+        .unwrap();
+    }
+
+    /// The chain grows, and the wallet follows it. The first blocks hold the mempool, and the
+    /// wallet's payments if these are to be mined.
+    pub(crate) fn grow(&mut self, blocks: u32, with_payments: bool) {
+        let showing = Showing {
+            is_fee_sufficient: true,
+            is_mined: true,
+            may_lose_blocks: false,
+            are_blocks_told: true,
+            parents: Parents::First,
+        };
+        for index in 0..self.network.transactions.len() {
+            let is_open_payment = self.told.entries.values().any(|it| {
+                let is_payment = matches!(it.purpose, Purpose::Outgoing(_));
+                it.transaction == index && is_payment && it.state == TransactionState::Offered
+            });
+            let is_in_mempool = self.network.place(index) == Place::Mempool;
+            if is_in_mempool || (with_payments && is_open_payment) {
+                self.show(index, showing);
+            }
+        }
+        let BlockPlace { hash, height } = self.network.new_block_after(blocks);
+        let mut next = Some(DropBytes::begin(self.told.followed));
+        let mut rows = self.rows.clone();
+        while let Some(after) = next {
+            next = rows.execute(&DropBytes { tip: height, after, limit: 2 }).unwrap();
+        }
+        self.rows = rows;
+        let tip = FollowedBlock { height, hash };
+        self.execute(&FollowTip { tip }, |world, _| {
+            world.told.followed = Some(height);
+            world.told.drop_bytes(&world.network);
         })
         .unwrap();
     }

@@ -93,6 +93,12 @@ pub(crate) enum Step {
         is_told: bool,
     },
     TellBlocks,
+    /// The mempool is mined, and the wallet follows the chain after so many blocks and one more.
+    Grow {
+        blocks: u32,
+        with_payments: bool,
+    },
+    NoticeAgain(Pick),
     CheckProof(Pick),
     MineLate(Pick),
     Contest(Pick),
@@ -224,6 +230,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
             |(count, to_mempool, is_told)| Step::LoseBlocks { count, to_mempool, is_told }
         ),
         1 => Just(Step::TellBlocks),
+        9 => (prop_oneof![1 => 0_u32..3, 2 => 97_u32..103], any::<bool>())
+            .prop_map(|(blocks, with_payments)| Step::Grow { blocks, with_payments }),
+        2 => pick().prop_map(Step::NoticeAgain),
         2 => pick().prop_map(Step::CheckProof),
         2 => pick().prop_map(Step::MineLate),
         3 => pick().prop_map(Step::Contest),

@@ -9,7 +9,11 @@ use bsv_invoicing::{
     Received, ShownAs, Timestamp, TransactionState, Trust,
 };
 
+use crate::network::Network;
+
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many blocks make a transaction deep.
+const DEPTH: u32 = 100;
 /// How many refused payments of an invoice are kept.
 const MAX_REFUSED: usize = 4;
 
@@ -46,6 +50,7 @@ pub(crate) struct Entry {
     pub(crate) spends: BTreeSet<ReceiptKey>,
     pub(crate) until: Option<FollowedUntil>,
     pub(crate) proofs: u32,
+    pub(crate) are_bytes_dropped: bool,
 }
 
 impl Entry {
@@ -115,6 +120,8 @@ pub(crate) struct Told {
     pub(crate) invoices: BTreeMap<u64, ToldInvoice>,
     pub(crate) payments: BTreeMap<u64, ToldPayment>,
     pub(crate) reservations: BTreeMap<u64, BTreeSet<ReceiptKey>>,
+    /// The height up to which the chain was followed.
+    pub(crate) followed: Option<u32>,
 }
 
 impl Told {
@@ -145,6 +152,7 @@ impl Told {
             spends,
             until,
             proofs,
+            are_bytes_dropped: false,
         };
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
     }
@@ -234,9 +242,32 @@ impl Told {
         (self.state(number) == TransactionState::Offered).then_some(number)
     }
 
-    /// A payment to the wallet is refused. If there are too many refused ones, the last one is
-    /// deleted.
-    pub(crate) fn refuse(&mut self, number: u64, invoice: u64, at: Timestamp) {
+    /// The bytes of all long transactions are dropped that nobody needs any more.
+    pub(crate) fn drop_bytes(&mut self, network: &Network) {
+        let Some(deep) = self.followed.and_then(|height| height.checked_sub(DEPTH)) else { return };
+        let is_deep =
+            |it: &Entry| matches!(it.state, TransactionState::Mined(block) if block.height <= deep);
+        let holders = self.holders();
+        let is_done = |key: ReceiptKey| {
+            let spender = holders.get(&key).and_then(|holder| self.entries.get(holder));
+            spender.is_some_and(is_deep)
+        };
+        let unneeded = self.entries.iter().filter(|(maker, it)| {
+            let tells_fee = it.purpose.is_from_outside() && !it.spends.is_empty();
+            let mut keys = it.outputs.keys().map(|vout| ReceiptKey { maker: **maker, vout: *vout });
+            is_deep(it)
+                && !tells_fee
+                && keys.all(is_done)
+                && network.transactions[it.transaction].is_long
+        });
+        for number in unneeded.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.entries.get_mut(&number).unwrap().are_bytes_dropped = true;
+        }
+    }
+
+    /// A payment to the wallet is refused. It is deleted if it is long or if there are too many
+    /// refused ones.
+    pub(crate) fn refuse(&mut self, number: u64, invoice: u64, is_long: bool, at: Timestamp) {
         if self.entries[&number].was_seen() {
             return self.set(number, TransactionState::Invalid, at);
         }
@@ -244,7 +275,7 @@ impl Told {
         let entries = self.entries.values();
         let refused =
             entries.filter(|it| it.state == TransactionState::Refused && it.pays(invoice)).count();
-        if refused > MAX_REFUSED {
+        if refused > MAX_REFUSED || is_long {
             self.entries.remove(&number);
         }
     }

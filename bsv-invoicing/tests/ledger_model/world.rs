@@ -87,6 +87,8 @@ impl World {
             Step::LoseBlocks { count, to_mempool, is_told } => {
                 (0..count).for_each(|_| self.lose_block(to_mempool, is_told));
             }
+            Step::Grow { blocks, with_payments } => self.grow(blocks, with_payments),
+            Step::NoticeAgain(transaction) => self.notice_again(transaction),
             Step::TellBlocks => {
                 let lost = std::mem::take(&mut self.untold_blocks);
                 self.follow_reorganisation(lost);

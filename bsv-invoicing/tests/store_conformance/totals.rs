@@ -11,14 +11,14 @@ use super::noticed::{block, paying_invoices, shown};
 use super::*;
 
 #[derive(Debug, Default)]
-struct Items {
-    transactions: Vec<LedgerTransaction>,
+pub(super) struct Items {
+    pub(super) transactions: Vec<LedgerTransaction>,
     /// The number of each paid invoice, and whether a payment of it counts.
     paid: Vec<(u64, bool)>,
-    totals: LedgerTotals,
+    pub(super) totals: LedgerTotals,
 }
 
-async fn items(store: &impl WalletStore) -> Items {
+pub(super) async fn items(store: &impl WalletStore) -> Items {
     let step = |items: &mut Items, item| match item {
         LedgerItem::Transaction(it) => items.transactions.push(*it),
         LedgerItem::PaidInvoice { number, has_payment } => items.paid.push((number, has_payment)),

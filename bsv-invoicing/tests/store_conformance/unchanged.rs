@@ -1,7 +1,9 @@
 //! Commands that change nothing.
 
 use bsv_invoicing::ledger::rows::FollowedBlock;
-use bsv_invoicing::ledger::{Claim, FollowTip, LetGo, Notice, Noticed, SetRules, ShownPlace};
+use bsv_invoicing::ledger::{
+    Claim, DropBytes, FollowTip, LetGo, Notice, Noticed, SetRules, ShownPlace,
+};
 use bsv_invoicing::{PaymentRules, Task, WalletStore};
 use bsv_tx::BlockHash;
 
@@ -44,6 +46,7 @@ pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -
         store.mine(mined, proof(7), at(3)).await.unwrap();
         store.tell_contested(seen, at(3)).await.unwrap();
         store.follow_tip(tip).await.unwrap();
+        store.execute(DropBytes { tip: 200, after: (0, 0), limit: 9 }).await.unwrap();
         store.execute(Claim { task: Task::Following, number: 1 }).await.unwrap();
         store.execute(LetGo { task: Task::Following, number: 9 }).await.unwrap();
         store.execute(SetRules { rules: PaymentRules::default() }).await.unwrap();

@@ -18,6 +18,7 @@ fn describe(check: &BooksCheck) -> Value {
         "balance": check.balance,
         "recomputed": check.recomputed,
         "transactions": check.transactions,
+        "bytesDropped": check.bytes_dropped,
         "coins": check.coins,
         "proofs": check.proofs,
         "blocks": check.blocks,

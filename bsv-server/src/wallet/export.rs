@@ -86,13 +86,13 @@ struct Row<'a> {
     description: Option<Cow<'a, str>>,
     to: Option<&'a str>,
     withdrawal: Option<u64>,
+    bytes_dropped: bool,
 }
 
 impl<'a> Row<'a> {
     /// `written` converts text that the owner or a customer has written.
     fn new(movement: &'a Movement, written: fn(&'a str) -> Cow<'a, str>) -> Self {
-        let Movement { at, kind, received, sent, fee, txid, vout, state, block, block_time } =
-            movement;
+        let Movement { at, kind, received, sent, fee, txid, vout, state, block, .. } = movement;
         let invoice = kind.invoice();
         Self {
             time: *at,
@@ -104,7 +104,7 @@ impl<'a> Row<'a> {
             state: state.name(),
             block_height: block.map(|block| block.height),
             block_hash: block.map(|block| block.hash.to_string()),
-            block_time: *block_time,
+            block_time: movement.block_time,
             invoice: invoice.map(|it| it.id.to_string()),
             reference: invoice.and_then(|it| it.reference.as_deref()).map(written),
             description: invoice.and_then(|it| it.description.as_deref()).map(written),
@@ -113,6 +113,7 @@ impl<'a> Row<'a> {
                 MovementKind::Withdrawal(number, _) => Some(*number),
                 _ => None,
             },
+            bytes_dropped: movement.are_bytes_dropped,
         }
     }
 }
@@ -168,7 +169,7 @@ impl Export {
     }
 }
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "time",
     "type",
     "satoshis",
@@ -184,6 +185,7 @@ const COLUMNS: [&str; 15] = [
     "description",
     "to",
     "withdrawal",
+    "bytesDropped",
 ];
 
 /// Answers all movements in a period. The first part is read before the answer begins, so that an

@@ -75,6 +75,7 @@ impl From<&Error> for Problem {
                 Self::new(StatusCode::CONFLICT, "earlier-payment-open", text)
             }
             Error::NoBeef(_) => impossible("no-beef", text),
+            Error::BytesDropped(_) => impossible("bytes-dropped", text),
             Error::RefusedByNetwork(_) => impossible("refused-by-network", text),
             Error::PayeeRefuses(_) => impossible("refused-by-payee", text),
             Error::OverLimit { .. } => impossible("over-limit", text),

@@ -1,12 +1,17 @@
 //! A wallet goes from a file to a database, and back.
 
+use bsv_invoicing::ledger::queries::{GetRecord, GetTransaction};
 use bsv_invoicing::ledger::webhooks::CreateWebhook;
-use bsv_invoicing::ledger::{Adopt, CreateInvoice, CreateUser, DeleteInvoice, NoteKeyEvent};
+use bsv_invoicing::ledger::{
+    Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Recover, Recovered,
+    Unfollow,
+};
 use bsv_invoicing::{
     CopyError, IdempotencyKey, InvoiceDraft, RedbWalletStore, Timestamp, UserDraft, WalletStore,
     WebhookDraft, WebhookId, copy_wallet,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
+use bsv_tx::{Script, Transaction, TxOut};
 use tempfile::TempDir;
 
 use crate::postgres::dump::{Dump, DumpFigures};
@@ -16,6 +21,18 @@ use crate::postgres::{SERVER, open};
 fn file(dir: &TempDir) -> RedbWalletStore {
     let lock = DirLock::acquire(dir.path(), "test").unwrap();
     RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap()
+}
+
+/// A transaction of which two are more than is copied at once.
+fn long(number: u64, at: Timestamp) -> Recovered {
+    let transaction = Transaction {
+        version: i32::try_from(number).unwrap(),
+        inputs: Vec::new(),
+        outputs: vec![TxOut { satoshis: 1, locking_script: Script::from_bytes(vec![7; 600_000]) }],
+        lock_time: 0,
+    };
+    let (transaction, proof) = ((&transaction).into(), None);
+    Recovered { number, transaction, proof, receipts: Vec::new(), spends: Vec::new(), at }
 }
 
 /// More rows than are copied at once, some of them with every column.
@@ -38,6 +55,13 @@ async fn fill(store: &impl WalletStore) {
     let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
     store.execute(CreateUser { details, idempotency: None, now }).await.unwrap();
     store.execute(DeleteInvoice { number: 3, now }).await.unwrap();
+    store
+        .execute(Recover { found: (1..=4).map(|number| long(number, now)).collect() })
+        .await
+        .unwrap();
+    // The last one is kept without its bytes.
+    store.execute(Displace { transaction: 4, now }).await.unwrap();
+    store.execute(Unfollow { transaction: 4 }).await.unwrap();
     let event = KeyEvent::Exported;
     store.execute(NoteKeyEvent { event, subject: "words".to_owned() }).await.unwrap();
 }
@@ -49,6 +73,8 @@ async fn a_wallet_is_the_same_in_a_database_and_in_a_file_again() {
     fill(&source).await;
     let count = copy_wallet(&source, &database).await.unwrap();
     let rows = source.list(Dump).await.unwrap();
+    let dropped = source.get(GetRecord(4)).await.unwrap().unwrap();
+    assert!(dropped.are_bytes_dropped && source.get(GetTransaction(4)).await.is_err());
     assert_eq!(count, rows.len() as u64 + 1, "the figures are a row too");
     assert_eq!(database.list(Dump).await.unwrap(), rows);
     copy_wallet(&database, &target).await.unwrap();

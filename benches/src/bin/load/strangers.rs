@@ -1,6 +1,7 @@
-//! How fast honest payers are answered while strangers attack the listener for payments.
+//! How fast honest payers are answered while strangers attack the listener for payments, or make the wallet work.
 
 mod attack;
+mod flood;
 mod payer;
 mod processors;
 
@@ -13,6 +14,7 @@ use clap::Args;
 use serde_json::json;
 
 use self::attack::{Attack, Crowd, Tally};
+use self::flood::Flood;
 use self::payer::{PAYMENTS_PER_SECOND, Paid, pay};
 use self::processors::Processors;
 use crate::payments::{YesNode, fill};
@@ -21,7 +23,7 @@ use crate::report::{Bar, Report};
 /// How strangers attack, and for how long.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Siege {
-    /// How many times to measure each attack. Each time, payers are measured as long without it
+    /// How many times to measure each attack. Each flood comes once. Each time, payers are measured as long without it
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// For how many seconds to measure payers at a time
@@ -33,7 +35,7 @@ pub(crate) struct Siege {
     /// How many times per second the attackers connect at most, all together
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connects: u32,
-    /// Make only the attacks whose names contain this text
+    /// Make only the attacks and floods whose names contain this text
     #[arg(long, default_value = "", value_name = "TEXT")]
     only: String,
 }
@@ -44,20 +46,31 @@ const OPENING: Duration = Duration::from_secs(2);
 /// The pause between an attack and the next measurement.
 const CALM: Duration = Duration::from_secs(3);
 
-/// Measures payers with and without each attack, and prints the medians over the rounds. A single
-/// p99 depends much on what else the machine does. Therefore, each attack is compared with the
-/// median of all measurements without an attack.
+/// Makes the attacks and the floods, and prints what they cost.
 pub(crate) fn measure(siege: &Siege) {
     processors::raise_descriptor_limit();
     let attacks: Vec<_> =
         Attack::ALL.into_iter().filter(|it| it.name().contains(&siege.only)).collect();
+    let floods: Vec<_> =
+        Flood::ALL.into_iter().filter(|it| it.name().contains(&siege.only)).collect();
+    let mut report = Report::default();
+    if !attacks.is_empty() {
+        attack_listener(siege, &attacks, &mut report);
+    }
+    flood::measure(&floods, siege.seconds, &mut report);
+    println!("\n{}", report.table());
+}
+
+/// Measures payers with and without each attack, and prints the medians over the rounds. A single
+/// p99 depends much on what else the machine does. Therefore, each attack is compared with the
+/// median of all measurements without an attack.
+fn attack_listener(siege: &Siege, attacks: &[Attack], report: &mut Report) {
     let phases = 2 * attacks.len() as u32 * siege.rounds;
     let mut node = YesNode::start();
     node.settings["payments"] = json!({ "limitLoopback": true });
     let filled = fill(&node, 0, (phases * siege.seconds * PAYMENTS_PER_SECOND) as usize);
     let server = filled.site.server();
     let mut payments = filled.payments.into_iter();
-    let mut report = Report::default();
     let mut undisturbed = Vec::new();
     let mut attacked = vec![Vec::new(); attacks.len()];
     for round in 1..=siege.rounds {
@@ -79,8 +92,8 @@ pub(crate) fn measure(siege: &Siege) {
             let (before, processors) = (crowd.tally(), Processors::begin(&server));
             let disturbed = paying();
             let (used, tally) = (processors.used(), crowd.tally().since(before));
-            note(&mut report, "undisturbed", &quiet);
-            note(&mut report, attack.name(), &disturbed);
+            note(report, "undisturbed", &quiet);
+            note(report, attack.name(), &disturbed);
             undisturbed.push(quiet.quantile(0.99));
             p99s.push(disturbed.quantile(0.99));
             eprintln!("{}", told(&tally, used));
@@ -95,10 +108,8 @@ pub(crate) fn measure(siege: &Siege) {
         report.compare(what, median(p99s) / undisturbed, Bar::AtMost(2.0));
     }
     println!(
-        "\n{} connections from 100 addresses, which connect {} times per second at most\n\n{}",
-        siege.connections,
-        siege.connects,
-        report.table()
+        "\n{} connections from 100 addresses, which connect {} times per second at most",
+        siege.connections, siege.connects
     );
 }
 

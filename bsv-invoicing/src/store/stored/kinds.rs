@@ -619,6 +619,8 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
 /// transaction, and their lowest bit.
 const SHOWN_BITS: u8 = 0xc0;
 const LOWEST_SHOWN_BIT: u32 = 6;
+/// The bit that says that the bytes of the transaction are dropped.
+const DROPPED_BIT: u8 = 0x20;
 /// The bit that says that it was in the mempool or in a block.
 pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
@@ -645,6 +647,7 @@ fn transaction_row(record: &TransactionRecord) -> Stored<'static, TransactionRow
         TransactionState::Cancelled => 10,
     };
     let state = state | ((record.shown as u8) << LOWEST_SHOWN_BIT);
+    let state = if record.are_bytes_dropped { state | DROPPED_BIT } else { state };
     let block = record.state.block().map(|place| (place.height, *place.hash.as_bytes()));
     let at = record.at.as_micros();
     (*record.txid.as_bytes(), purpose, subject, state, record.satoshis, at, block)
@@ -655,6 +658,8 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
     let block =
         block.map(|(height, hash)| BlockPlace { hash: BlockHash::from_bytes(hash), height });
     let damaged = |what: &str| Damaged(format!("a transaction {what}"));
+    let are_bytes_dropped = state & DROPPED_BIT != 0;
+    let state = state & !DROPPED_BIT;
     let shown = match (state & SHOWN_BITS) >> LOWEST_SHOWN_BIT {
         // Schema 12 set the bit of a seen transaction for a waiting one, too.
         _ if state & !SHOWN_BITS == 6 => ShownAs::Waiting,
@@ -692,6 +697,7 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
         shown,
         satoshis,
         at: Timestamp::from_micros(at),
+        are_bytes_dropped,
     }
     .in_state(state))
 }

@@ -17,8 +17,9 @@ use super::check::Standing;
 use super::recent_tip::RecentTip;
 use super::unsent::Unsent;
 use crate::error::Error;
+use crate::ledger::Refusal;
 use crate::ledger::queries::GetShown;
-use crate::store::WalletStore;
+use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
@@ -37,7 +38,7 @@ impl<S: WalletStore> Wallet<S> {
             // The payer's wallet has broadcast it itself.
             return Ok(Standing::Known);
         }
-        let held = self.held(beef).await?;
+        let held = self.held(node, beef).await?;
         self.check_blocks(node, beef, &held).await?;
         let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
         for (txid, ancestor) in unmined {
@@ -59,12 +60,16 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// The wallet's own transactions among those of which the BEEF has only the ids.
-    async fn held(&self, beef: &Beef) -> Result<HashMap<Txid, Transaction>, Error> {
+    async fn held(&self, node: &NodeRpc, beef: &Beef) -> Result<HashMap<Txid, Transaction>, Error> {
         let mut held = HashMap::new();
         for txid in beef.txid_only() {
-            if let Some(transaction) = self.store.get(GetShown(txid)).await? {
-                held.insert(txid, transaction);
-            }
+            let shown = match self.store.get(GetShown(txid)).await {
+                Err(WalletStoreError::Refused(Refusal::BytesDropped(_))) => {
+                    node.transaction(&txid).await.map_err(away)?
+                }
+                shown => shown?,
+            };
+            held.extend(shown.map(|transaction| (txid, transaction)));
         }
         Ok(held)
     }

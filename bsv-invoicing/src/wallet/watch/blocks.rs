@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
 use crate::ledger::{
-    CheckedProof, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal, ShownPlace,
+    CheckedProof, DropBytes, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal,
+    ShownPlace,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
@@ -22,6 +23,8 @@ use crate::wallet::node::away;
 
 /// The progress of reading is stored after this many blocks.
 const STORED_EVERY: u32 = 100;
+/// How many transactions are looked at in one step to drop bytes. Other commands wait for the step.
+const DROPPED_AT_ONCE: usize = 250;
 
 impl<S: WalletStore> Wallet<S> {
     /// Reads all blocks after the last one that was read, up to the tip. `fork` is the height after which the
@@ -50,15 +53,22 @@ impl<S: WalletStore> Wallet<S> {
             let Some(block) = self.read_block(node, height, previous).await? else { return Ok(()) };
             read = Some(block);
             if height % STORED_EVERY == 0 {
-                self.note_followed(block).await?;
+                self.follow_tip(block).await?;
             }
         }
         let tip = read.unwrap_or(FollowedBlock { height: tip.height, hash: tip.hash });
-        self.note_followed(tip).await
+        self.follow_tip(tip).await
     }
 
-    /// Records that the chain was followed up to a block.
-    pub(in crate::wallet) async fn note_followed(&self, tip: FollowedBlock) -> Result<(), Error> {
+    /// Records that the chain was followed and read up to a block, after dropping the bytes that
+    /// nobody needs any more with this block as the tip.
+    pub(crate) async fn follow_tip(&self, tip: FollowedBlock) -> Result<(), Error> {
+        let followed = self.store.get(GetFollowedTip).await?;
+        let mut next = Some(DropBytes::begin(followed.map(|followed| followed.height)));
+        while let Some(after) = next {
+            let drop = DropBytes { tip: tip.height, after, limit: DROPPED_AT_ONCE };
+            next = self.store.execute(drop).await?;
+        }
         while self.store.execute(FollowTip { tip }).await? {}
         Ok(())
     }
