@@ -83,6 +83,15 @@ pub(super) async fn agreed(store: &impl WalletStore) {
     assert_eq!(to().await, both(Some("a"), Some("a")));
     store.displace(third, at(11)).await.unwrap();
     assert_eq!(to().await, both(None, None));
+    // One comes between two that differ.
+    let refund_to = Some("b".to_owned());
+    let end = begin_with(store, Offer { refund_to, ..incoming(1, 6, at(12)) }).await.number;
+    for number in [first, end, third] {
+        store.see(number, at(12)).await.unwrap();
+    }
+    assert_eq!(to().await, both(None, Some("a")));
+    store.displace(end, at(13)).await.unwrap();
+    assert_eq!(to().await, both(Some("a"), Some("a")));
 }
 
 pub(super) fn refund(invoice: u64, satoshis: u64) -> Reserve {
