@@ -105,12 +105,12 @@ impl<R: Rows> Books<R> {
             let paid = paid.ok_or_else(|| Damaged::missing("a payment of an invoice"))?;
             Ok::<_, R::Error>((number, paid.first, self.transaction(number)?))
         })?;
-        let (mut coins, mut left) = (Vec::new(), SEARCHED_FOR_UNCONFIRMED);
+        let (mut coins, mut to_search) = (Vec::new(), SEARCHED_FOR_UNCONFIRMED);
         for (maker, first, record) in payments {
             let made = ReceiptKey { maker, vout: first }..=ReceiptKey { maker, vout: u32::MAX };
-            let made = self.rows.first::<Receipts>(made, Ascending, left + 1)?;
+            let made = self.rows.first::<Receipts>(made, Ascending, to_search + 1)?;
             let must_wait = || Refusal::RefundMustWait(record.txid);
-            left = left.checked_sub(made.len()).ok_or_else(must_wait)?;
+            to_search = to_search.checked_sub(made.len()).ok_or_else(must_wait)?;
             for (key, receipt) in made {
                 if self.invoice_of(receipt.key)? != Some(invoice) {
                     continue;
