@@ -40,7 +40,10 @@ pub use model::invoice::{
 pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
 pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
-pub use model::payment::{IncomingPayment, IncomingState, UnassignedReceipt};
+pub use model::payment::{
+    IncomingPayment, IncomingState, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage,
+    PaymentQuery, UnassignedReceipt,
+};
 pub use model::process::{Claimed, ProcessId, Task};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};

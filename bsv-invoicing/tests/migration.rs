@@ -18,9 +18,9 @@ use bsv_invoicing::ledger::{
 };
 use bsv_invoicing::{
     Chain, Event, EventData, EventKind, FollowedUntil, Holdings, IncomingPayment, IncomingState,
-    InvoiceDraft, InvoiceQuery, InvoiceState, KeyPath, OutgoingPayment, OutgoingState, Purpose,
-    ReceiptKey, RedbWalletStore, Timestamp, TransactionState, UserDraft, Wallet, WalletSettings,
-    WalletStore, WalletStoreError,
+    InvoiceDraft, InvoiceQuery, InvoiceState, KeyPath, OutgoingPayment, OutgoingState,
+    PaymentQuery, Purpose, ReceiptKey, RedbWalletStore, Timestamp, TransactionState, UserDraft,
+    Wallet, WalletSettings, WalletStore, WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
@@ -99,6 +99,7 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
+const ALL_PAYMENTS: PaymentQuery = PaymentQuery { after: None, limit: usize::MAX };
 const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
 
 /// The invoices that expire an hour after their creation, and the time at which both have expired.
@@ -230,7 +231,8 @@ async fn blocks_of_payments(store: &RedbWalletStore) -> Vec<(u32, String)> {
     let mut blocks = Vec::new();
     let all = GetInvoices(ALL, BOTH_EXPIRED.parse().unwrap());
     for invoice in store.list(all).await.unwrap().invoices {
-        for payment in store.get(GetIncoming(invoice.number)).await.unwrap() {
+        let page = store.get(GetIncoming(invoice.number, ALL_PAYMENTS)).await.unwrap();
+        for payment in page.payments {
             blocks.extend(payment.block.map(|block| (block.height, block.hash.to_string())));
         }
     }
@@ -272,7 +274,7 @@ async fn answer(wallet: &Wallet, path: &str) -> Value {
         }
         ["invoices", id] => read(wallet.invoice(id).await.unwrap().to_json(wallet.now())),
         ["invoices", id, "payments"] => {
-            let payments = wallet.payments(id).await.unwrap();
+            let payments = wallet.payments(id, ALL_PAYMENTS).await.unwrap().payments;
             let payment = |it: &IncomingPayment| {
                 json!({
                     "txid": it.txid.to_string(),
@@ -366,8 +368,11 @@ async fn the_books_of_all_versions_fit_together() {
     for version in 1..=12 {
         let copy = Copy::of(&format!("version-{version}"));
         let store = copy.store();
+        let (mut payments, mut counted) = (0, 0);
         let step = move |counting: &mut u64, item| match item {
             LedgerItem::Transaction(it) => {
+                assert!(it.are_payments_right, "{it:?}");
+                payments += it.payments;
                 assert_eq!(it.is_listed_as_mined, it.state.block().is_some(), "{it:?}");
                 assert_eq!(it.is_followed, it.state.block().is_none(), "{it:?}");
                 assert_eq!(it.proof.is_some(), it.state.block().is_some(), "{it:?}");
@@ -384,11 +389,16 @@ async fn the_books_of_all_versions_fit_together() {
                     }
                 }
             }
-            LedgerItem::PaidInvoice { number, has_payment } => assert!(has_payment, "{number}"),
+            LedgerItem::Invoice(it) => {
+                assert_eq!(it.received, it.recounted, "invoice {}", it.number);
+                counted += it.recounted.payments;
+                assert!(it.is_listed && (!it.is_paid || it.recounted.payments > 0), "{it:?}");
+            }
             LedgerItem::Totals(totals) => {
                 assert_eq!(totals.holdings.balance(), *counting);
                 assert_eq!((totals.transactions, totals.raw), (totals.raw, totals.transactions));
                 assert!(!totals.is_invoice_beyond_last);
+                assert_eq!((totals.payments, totals.counted), (payments, counted));
                 assert_eq!(totals.account == 0, ![6, 7].contains(&version));
             }
         };
@@ -628,7 +638,8 @@ async fn older_stores_watch_what_was_given_out() {
     let first = RescanFrom::Time(invoices[0].created_at);
     assert_eq!(store.get(GetRescan).await.unwrap(), Some(first));
     for invoice in invoices {
-        let payments = wallet.payments(invoice.id.as_str()).await.unwrap();
+        let page = wallet.payments(invoice.id.as_str(), ALL_PAYMENTS).await.unwrap();
+        let payments = page.payments;
         let counting = payments.iter().filter(|it| it.state.counts());
         let received = store.get(GetReceivedSum(invoice.number)).await.unwrap();
         assert_eq!(received.sum(), counting.map(|it| it.satoshis).sum::<u64>(), "{received:?}");

@@ -4,6 +4,8 @@ use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::openapi;
 use crate::tls::{self, Stream};
 
@@ -22,6 +24,16 @@ impl Reply {
     /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(present, _)| present == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The path and query of the next page in the `Link` header.
+    ///
+    /// # Panics
+    /// If the header has another form.
+    pub fn next_page(&self) -> Option<String> {
+        let link = self.header("link")?;
+        let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+        Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
     }
 
     fn parse(bytes: &[u8], method: &str) -> Option<Self> {
@@ -96,6 +108,22 @@ impl Client {
     /// `GET path`.
     pub fn get(&self, path: &str) -> Reply {
         self.request("GET", path, b"")
+    }
+
+    /// The elements of a list, page by page.
+    ///
+    /// # Panics
+    /// If an answer is another one.
+    pub fn list(&self, path: &str) -> Vec<Value> {
+        let (mut elements, mut next) = (Vec::new(), Some(path.to_owned()));
+        while let Some(path) = next {
+            let reply = self.get(&path);
+            assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+            let page: Vec<Value> = serde_json::from_str(&reply.body).unwrap();
+            elements.extend(page);
+            next = reply.next_page();
+        }
+        elements
     }
 
     /// `POST path` with a JSON body.

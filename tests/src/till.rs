@@ -176,8 +176,7 @@ impl Till {
     /// # Panics
     /// If there is no such invoice.
     pub fn payments_of(&self, id: &str) -> Vec<Value> {
-        let payments = self.get(&format!("/api/v1/invoices/{id}/payments"));
-        payments.as_array().unwrap().clone()
+        self.wallet.list(&format!("/api/v1/invoices/{id}/payments"))
     }
 
     /// The balance in satoshis.

@@ -42,6 +42,7 @@ mod payees_cancel;
 mod payees_restart;
 mod paying;
 pub(crate) mod paying_scene;
+mod payment_pages;
 mod receiving;
 mod receiving_in_flight;
 mod receiving_races;

@@ -7,7 +7,7 @@ mod fields;
 mod idempotency;
 mod lifecycle;
 mod list;
-mod owner;
+pub(crate) mod owner;
 mod paths;
 mod service;
 mod shapes;

@@ -1,5 +1,6 @@
 //! Invoices, and lists of invoices of any length.
 
+mod pages;
 mod paid;
 mod qr;
 mod refund;
@@ -8,14 +9,14 @@ use std::io::{self, IsTerminal};
 
 use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
 use clap::{Args, Subcommand};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use self::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::expiry::Expiry;
-use crate::output::{self, Members, field, number, text};
+use crate::output::{self, Members, Table, field, number, text};
 use crate::service::{Answer, ReachError};
 
 #[derive(Debug, Subcommand)]
@@ -169,32 +170,16 @@ fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
 const PAGE: u64 = 1000;
 
 impl ListArguments {
-    /// Prints page by page, so that a list of any length takes little memory.
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let mut service = context.service(Stores::Wallet).await?;
-        let mut left = self.limit.unwrap_or(u64::MAX);
-        let (mut path, mut is_first) = (Some(self.first_page()), true);
-        while let Some(page) = path.filter(|_| left > 0) {
-            let answer = service.get(page).await?;
-            let invoices: Vec<&RawValue> =
-                serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
-            let invoices = &invoices[..invoices.len().min(left.try_into().unwrap_or(usize::MAX))];
-            if !invoices.is_empty() {
-                match context.is_json {
-                    true => output::print_json(&lines(invoices, is_first))?,
-                    false => output::print(&rows(context, invoices, is_first)?)?,
-                }
-                is_first = false;
-            }
-            left -= invoices.len() as u64;
-            path = answer.next;
-        }
-        Ok(output::print(match (context.is_json, is_first) {
-            (true, true) => "[]\n",
-            (true, false) => "\n]\n",
-            (false, true) => "There is no such invoice\n",
-            (false, false) => "",
-        })?)
+        let header = ["id", "state", "satoshis", "expires", "reference and description"];
+        let pages = Pages {
+            first: self.first_page(),
+            limit: self.limit.unwrap_or(u64::MAX),
+            table: &|is_continued| context.table(&header).continued(is_continued, &[12, 7, 16, 27]),
+            add: &add_invoice,
+            none: "There is no such invoice\n",
+        };
+        pages.print(context).await
     }
 
     fn first_page(&self) -> String {
@@ -209,31 +194,14 @@ impl ListArguments {
     }
 }
 
-/// A part of a JSON array, with an invoice on each line.
-fn lines(invoices: &[&RawValue], is_first: bool) -> String {
-    let mut text = String::new();
-    for (place, invoice) in invoices.iter().enumerate() {
-        text.push_str(if is_first && place == 0 { "[\n" } else { ",\n" });
-        text.push_str(invoice.get());
-    }
-    text
-}
-
-/// A part of a table, aligned with the parts before it.
-fn rows(context: &Context, invoices: &[&RawValue], is_first: bool) -> Result<String, CliError> {
-    let header = ["id", "state", "satoshis", "expires", "reference and description"];
-    let mut table = context.table(&header).continued(!is_first, &[12, 7, 16, 27]);
-    for invoice in invoices {
-        let invoice: Value = serde_json::from_str(invoice.get()).map_err(ReachError::Nonsense)?;
-        let mut words = vec![text(&invoice, "reference"), text(&invoice, "description")];
-        words.retain(|words| !words.is_empty());
-        table.add([
-            text(&invoice, "id"),
-            text(&invoice, "state"),
-            number(&invoice, "satoshis"),
-            text(&invoice, "expiresAt"),
-            words.join("  "),
-        ]);
-    }
-    Ok(table.to_string())
+fn add_invoice(table: &mut Table, invoice: &Value) {
+    let mut words = vec![text(invoice, "reference"), text(invoice, "description")];
+    words.retain(|words| !words.is_empty());
+    table.add([
+        text(invoice, "id"),
+        text(invoice, "state"),
+        number(invoice, "satoshis"),
+        text(invoice, "expiresAt"),
+        words.join("  "),
+    ]);
 }

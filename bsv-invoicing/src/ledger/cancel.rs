@@ -7,7 +7,7 @@ use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Rows, Transacti
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Coin, Selection, Spending};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose, TransactionState};
 
@@ -85,8 +85,8 @@ impl Command for RecordCancellation {
         let purpose = Purpose::Cancellation(self.payment);
         let encoded = EncodedTransaction::from(&self.transaction);
         let (number, _) = books.add_transaction(&encoded, purpose, satoshis, at)?;
-        let receipt = Receipt { satoshis, key, spender: None };
-        books.add_receipt(ReceiptKey { maker: number, vout: 0 }, &receipt)?;
+        let receipt = NewReceipt { vout: 0, satoshis, key };
+        books.add_receipts(number, &[receipt.of(number)])?;
         if let Some(output) = self.transaction.outputs.first() {
             books.watch_change(&output.locking_script, self.change)?;
         }

@@ -6,13 +6,14 @@ use bsv_store::AuditEntry;
 
 use crate::ledger::queries::GetFigures;
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
-    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
-    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind, LastRefunds, Marked,
-    Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
-    RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
-    Reservations, Rows, RowsOf, Rules, Spendable, Spends, TransactionNumbers, Transactions,
-    Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Counted, Deliveries, DeliveriesByTime,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind,
+    LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
+    Processes, Proofs, RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds,
+    Reorganisations, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
+    TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::webhook::WebhookId;
@@ -137,6 +138,8 @@ copied!(
     Spends,
     Incoming,
     ReceivedFor,
+    Counted,
+    Wishes,
     Marked,
     InFlight,
     Refunds,

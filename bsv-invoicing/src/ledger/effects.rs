@@ -1,17 +1,19 @@
 //! The effects of a change of a transaction's state on receipts, coins, the balance and invoices.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ledger::coin_choice::place;
 use crate::ledger::event_log::Tellings;
+use crate::ledger::figures::Figures;
+use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::{
     Claims, Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages,
-    MinedAt, Outgoing, ReadRows, Receipts, Rows, Spendable, Spends, Transactions, try_all,
+    MinedAt, Outgoing, Paid, ReadRows, Receipts, Rows, Spendable, Spends, Transactions, try_all,
 };
 use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
-use crate::model::coin::{Chain, KeyPath};
+use crate::model::coin::KeyPath;
 use crate::model::holdings::Holding;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::process::Task;
@@ -88,7 +90,7 @@ impl<R: Rows> Books<R> {
         try_all(spent, |key| self.recount_coin(number, *key, &before, &after))?;
         self.tell_outgoing((&before, &after), at)?;
         let told = Tellings::of(&before, new).incoming;
-        for (invoice, satoshis) in self.paid_by(&made)? {
+        for (invoice, Paid { satoshis, .. }) in paid_by(&self.rows, &self.figures, &made)? {
             let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
             let payment = Payment { transaction: number, invoice, satoshis, told };
             self.recount_invoice(&payment, (&before, &after), was_in_flight, at)?;
@@ -357,19 +359,16 @@ impl<R: Rows> Books<R> {
         Ok(invoices)
     }
 
-    /// Stores a receipt of a new transaction. It does not count yet.
-    pub(crate) fn add_receipt(
+    /// Stores the receipts of a new transaction. They do not count yet.
+    pub(crate) fn add_receipts(
         &mut self,
-        key: ReceiptKey,
-        receipt: &Receipt,
+        maker: u64,
+        receipts: &[(ReceiptKey, Receipt)],
     ) -> Result<(), R::Error> {
-        self.rows.add::<Receipts>(key, receipt)?;
-        if receipt.key.chain == Chain::Receive
-            && let Some(invoice) = self.invoice_of(receipt.key)?
-        {
-            self.rows.put::<Incoming>((invoice, key.maker), &())?;
+        for (invoice, paid) in paid_by(&self.rows, &self.figures, receipts)? {
+            self.rows.add::<Incoming>((invoice, maker), &paid)?;
         }
-        Ok(())
+        receipts.iter().try_for_each(|(key, receipt)| self.rows.add::<Receipts>(*key, receipt))
     }
 
     /// Records that a transaction spends a coin or will spend it.
@@ -409,6 +408,24 @@ pub(crate) fn transaction<R: ReadRows>(
 pub(crate) fn receipt<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<Receipt, R::Error> {
     let receipt = rows.get::<Receipts>(&key)?;
     Ok(receipt.ok_or_else(|| Damaged::missing("a receipt"))?)
+}
+
+/// What the receipts of a transaction pay to each invoice.
+pub(crate) fn paid_by<R: ReadRows>(
+    rows: &R,
+    figures: &Figures,
+    receipts: &[(ReceiptKey, Receipt)],
+) -> Result<BTreeMap<u64, Paid>, R::Error> {
+    let invoices = try_all(receipts, |(_, receipt)| invoice_of(rows, figures, receipt.key))?;
+    let mut all = BTreeMap::<u64, Paid>::new();
+    for (invoice, (key, receipt)) in invoices.into_iter().zip(receipts) {
+        if let Some(invoice) = invoice {
+            let paid = all.entry(invoice).or_insert(Paid { first: key.vout, satoshis: 0 });
+            paid.first = paid.first.min(key.vout);
+            paid.satoshis = paid.satoshis.saturating_add(receipt.satoshis);
+        }
+    }
+    Ok(all)
 }
 
 /// The receipts that a transaction spends or would have spent.

@@ -4,15 +4,20 @@ use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::ledger::Query;
 use crate::ledger::coin_choice::place;
-use crate::ledger::effects::{is_listed_as_immature, spent_by};
+use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
+use crate::ledger::figures::Figures;
+use crate::ledger::recount::Standing;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
-    RawTransactions, ReadRows, ReadTable, Receipts, RowsOf, Spendable, Spends, Transactions,
+    AllFigures, Counted, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
+    RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, RowsOf, Spendable,
+    Spends, Transactions, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
+use crate::model::invoice::Invoice;
 use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::settlement::Received;
 use crate::model::transaction::{
     BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
 };
@@ -22,13 +27,8 @@ use crate::model::transaction::{
 pub enum LedgerItem {
     /// A transaction, in the order of the numbers.
     Transaction(Box<LedgerTransaction>),
-    /// An invoice that is paid.
-    PaidInvoice {
-        /// Its number.
-        number: u64,
-        /// Whether a payment of it counts.
-        has_payment: bool,
-    },
+    /// An invoice, in the order of the numbers.
+    Invoice(LedgerInvoice),
     /// The totals of all items. They come last.
     Totals(LedgerTotals),
 }
@@ -62,6 +62,10 @@ pub struct LedgerTransaction {
     pub coins: Vec<LedgerCoin>,
     /// The coins that it spends.
     pub spends: Vec<LedgerSpend>,
+    /// How many lists of the payments of an invoice have it.
+    pub payments: u64,
+    /// Whether these are the lists of the invoices that it pays, and have what it pays.
+    pub are_payments_right: bool,
 }
 
 /// A coin, with the transaction that makes it.
@@ -105,7 +109,22 @@ pub struct LedgerSpend {
     pub spender: Option<u64>,
 }
 
-/// Totals over all transactions.
+/// An invoice, with what is kept about its payments that count.
+#[derive(Clone, Copy, Debug)]
+pub struct LedgerInvoice {
+    /// Its number.
+    pub number: u64,
+    /// Whether it is paid.
+    pub is_paid: bool,
+    /// The stored sums of the payments that count.
+    pub received: Received,
+    /// The same sums, from the payments themselves.
+    pub recounted: Received,
+    /// Whether these payments and the wishes of their payers are listed.
+    pub is_listed: bool,
+}
+
+/// Totals over all transactions and invoices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerTotals {
     /// What the wallet holds.
@@ -130,10 +149,16 @@ pub struct LedgerTotals {
     pub spends: u64,
     /// How many transactions the list of mined transactions has.
     pub mined: u64,
+    /// How many entries the lists of payments of invoices have.
+    pub payments: u64,
+    /// How many entries the lists of payments that count have.
+    pub counted: u64,
+    /// How many entries the lists of wishes for refunds have.
+    pub wishes: u64,
 }
 
-/// Hands all items to `step`: transactions in the order of their numbers, then paid invoices, then
-/// the totals. The answer is the value that `step` has made of them.
+/// Hands all items to `step`: transactions in the order of their numbers, then invoices, then the
+/// totals. The answer is the value that `step` has made of them.
 #[derive(Clone, Debug)]
 pub struct FoldLedger<A, F> {
     /// The value that `step` begins with.
@@ -152,6 +177,7 @@ where
     fn run<R: ReadRows>(self, rows: &R) -> Result<A, R::Error> {
         let Self { start: mut result, mut step } = self;
         let mut counts = LedgerTotals::default();
+        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         each::<Transactions, _>(
             rows,
             PAGE,
@@ -159,7 +185,7 @@ where
             |number| number + 1,
             |number, record| {
                 counts.transactions += 1;
-                let transaction = ledger_transaction(rows, number, &record)?;
+                let transaction = ledger_transaction(rows, &figures, number, &record)?;
                 step(&mut result, LedgerItem::Transaction(Box::new(transaction)));
                 Ok(())
             },
@@ -172,29 +198,27 @@ where
             |number| number + 1,
             |number, invoice| {
                 last_invoice = number;
-                if invoice.payment_received_at.is_some() {
-                    let has_payment = has_payment(rows, number)?;
-                    step(&mut result, LedgerItem::PaidInvoice { number, has_payment });
-                }
+                step(&mut result, LedgerItem::Invoice(ledger_invoice(rows, &invoice)?));
                 Ok(())
             },
         )?;
         let first = ReceiptKey { maker: 0, vout: 0 };
-        let next = |key: &ReceiptKey| match key.vout.checked_add(1) {
-            Some(vout) => ReceiptKey { vout, ..*key },
-            None => ReceiptKey { maker: key.maker + 1, vout: 0 },
-        };
         // Strangers choose how long they are.
         counts.raw = count::<RawTransactions, _>(rows, 1, 0, |number| number + 1)?;
-        counts.coins = count::<Receipts, _>(rows, PAGE, first, next)?;
+        counts.coins = count::<Receipts, _>(rows, PAGE, first, |key| key.next())?;
         let next_place =
-            |(trust, satoshis, key): &(Trust, u64, ReceiptKey)| (*trust, *satoshis, next(key));
+            |(trust, satoshis, key): &(Trust, u64, ReceiptKey)| (*trust, *satoshis, key.next());
         counts.spendable = count::<Spendable, _>(rows, PAGE, (Trust::Sure, 0, first), next_place)?;
-        let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, next(key));
+        let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, key.next());
         counts.spends = count::<Spends, _>(rows, PAGE, (0, first), next_spend)?;
         counts.mined =
             count::<MinedAt, _>(rows, PAGE, (0, 0), |(height, number)| (*height, number + 1))?;
-        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
+        let next_of = |(invoice, number): &(u64, u64)| (*invoice, number + 1);
+        counts.payments = count::<Incoming, _>(rows, PAGE, (0, 0), next_of)?;
+        counts.wishes = count::<Wishes, _>(rows, PAGE, (0, 0), next_of)?;
+        let next_counted =
+            |(invoice, height, number): &(u64, u32, u64)| (*invoice, *height, number + 1);
+        counts.counted = count::<Counted, _>(rows, PAGE, (0, 0, 0), next_counted)?;
         step(
             &mut result,
             LedgerItem::Totals(LedgerTotals {
@@ -254,6 +278,7 @@ fn count<K: Kind, R: ReadTable<K>>(
 
 fn ledger_transaction<R: ReadRows>(
     rows: &R,
+    figures: &Figures,
     number: u64,
     record: &TransactionRecord,
 ) -> Result<LedgerTransaction, R::Error> {
@@ -268,6 +293,16 @@ fn ledger_transaction<R: ReadRows>(
         None => false,
     };
     let receipts = rows.range::<Receipts>(ReceiptKey::all_of(number))?;
+    let paid = paid_by(rows, figures, &receipts)?;
+    let payments = try_all(&paid, |(invoice, paid)| {
+        let listed = rows.get::<Incoming>(&(*invoice, number))?;
+        // There is no invoice if its payment was recovered with the words alone.
+        let is_right = match listed {
+            Some(listed) => listed == *paid,
+            None => rows.get::<Invoices>(invoice)?.is_none(),
+        };
+        Ok::<_, R::Error>((listed.is_some(), is_right))
+    })?;
     let receipts = receipts.into_iter();
     let receipts = receipts.map(|(key, receipt)| ledger_coin(rows, key, &receipt, record));
     let spends = spent_by(rows, number)?.into_iter().map(|key| ledger_spend(rows, key));
@@ -285,6 +320,8 @@ fn ledger_transaction<R: ReadRows>(
         is_followed: rows.get::<FollowedTransactions>(&number)?.is_some(),
         coins: receipts.collect::<Result<_, _>>()?,
         spends: spends.collect::<Result<_, _>>()?,
+        payments: payments.iter().filter(|(is_listed, _)| *is_listed).count() as u64,
+        are_payments_right: payments.iter().all(|(_, is_right)| *is_right),
     })
 }
 
@@ -339,11 +376,36 @@ fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R
     })
 }
 
-fn has_payment<R: ReadRows>(rows: &R, invoice: u64) -> Result<bool, R::Error> {
-    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-        if rows.get::<Transactions>(&number)?.is_some_and(|record| record.state.counts()) {
-            return Ok(true);
+fn ledger_invoice<R: ReadRows>(rows: &R, invoice: &Invoice) -> Result<LedgerInvoice, R::Error> {
+    let number = invoice.number;
+    let mut item = LedgerInvoice {
+        number,
+        is_paid: invoice.payment_received_at.is_some(),
+        received: rows.get::<ReceivedFor>(&number)?.unwrap_or_default(),
+        recounted: Received::default(),
+        is_listed: true,
+    };
+    let (mut from, mut last_wish) = (0, None);
+    loop {
+        let page = rows.first::<Incoming>((number, from)..=(number, u64::MAX), Ascending, PAGE)?;
+        let is_end = page.len() < PAGE;
+        for ((_, maker), paid) in page {
+            from = maker.saturating_add(1);
+            let record = rows.get::<Transactions>(&maker)?;
+            let standing = record.and_then(|record| Some((record, Standing::of(&record)?)));
+            let Some((record, standing)) = standing else { continue };
+            item.recounted.add(standing, paid.satoshis, record.at >= invoice.expires_at);
+            item.is_listed &= rows.get::<Counted>(&(number, standing.height, maker))?.is_some();
+            if let Some(wish) = rows.get::<Refunds>(&maker)? {
+                item.is_listed &= rows.get::<Wishes>(&(number, maker))?.is_some();
+                item.recounted.wishes += 1;
+                let is_another = last_wish.as_ref().is_some_and(|last| *last != wish);
+                item.recounted.changes += u64::from(is_another);
+                last_wish = Some(wish);
+            }
+        }
+        if is_end {
+            return Ok(item);
         }
     }
-    Ok(false)
 }

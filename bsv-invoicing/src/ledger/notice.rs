@@ -9,7 +9,7 @@ use crate::ledger::rows::{
 };
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
-use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
+use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose, TransactionRecord};
 
@@ -204,11 +204,10 @@ impl<R: Rows> Books<R> {
         };
         let satoshis = own.receipts.iter().map(|receipt| receipt.satoshis).sum();
         let (number, record) = self.add_transaction(transaction, purpose, satoshis, came_at)?;
-        for NewReceipt { vout, satoshis, key } in own.receipts.iter().copied() {
-            let receipt = Receipt { satoshis, key, spender: None };
-            let key = ReceiptKey { maker: number, vout };
-            self.add_receipt(key, &receipt)?;
-            self.list_unassigned(key, &receipt, !own.spends.is_empty())?;
+        let receipts: Vec<_> = own.receipts.iter().map(|it| it.of(number)).collect();
+        self.add_receipts(number, &receipts)?;
+        for (key, receipt) in &receipts {
+            self.list_unassigned(*key, receipt, !own.spends.is_empty())?;
         }
         for key in &own.spends {
             self.add_spend(number, *key)?;

@@ -11,7 +11,7 @@ use crate::ledger::{Books, Command, Refusal};
 use crate::model::invoice::InvoiceState;
 use crate::model::payment::IncomingPayment;
 use crate::model::process::Task;
-use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
+use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     EncodedTransaction, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
@@ -151,10 +151,8 @@ impl Offer {
         let purpose = Purpose::Incoming(self.invoice);
         let satoshis = self.receipts.iter().map(|receipt| receipt.satoshis).sum();
         let (number, record) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
-        for &NewReceipt { vout, satoshis, key } in &self.receipts {
-            let receipt = Receipt { satoshis, key, spender: None };
-            books.add_receipt(ReceiptKey { maker: number, vout }, &receipt)?;
-        }
+        let receipts: Vec<_> = self.receipts.iter().map(|it| it.of(number)).collect();
+        books.add_receipts(number, &receipts)?;
         Ok((number, record))
     }
 }

@@ -1,22 +1,21 @@
 //! Questions about the books.
 
-use std::collections::BTreeSet;
-
 use bsv_tx::{Reader, Transaction};
 
 use crate::ledger::attempts::lasting_attempt;
 use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
-use crate::ledger::keys::invoice_of;
 use crate::ledger::notice::{payments_by, records_of};
+use crate::ledger::payment_pages::{invoices_paid_by, payment_page};
+use crate::ledger::recount::{first_wish, last_height};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
     FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
     Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Refunds, Transactions, Users, WebhookChanges, Withdrawals, try_all,
+    Transactions, Users, WebhookChanges, Withdrawals, try_all,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -26,7 +25,7 @@ use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
-use crate::model::payment::IncomingPayment;
+use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
 use crate::model::settlement::Received;
@@ -78,24 +77,16 @@ queries! {
         let found = rows.first::<InvoicesByReference>(all, Descending, limit)?;
         shown_invoices(rows, found.into_iter().map(|((_, number), ())| number))
     };
-    /// The invoices that a transaction pays and that are not deleted, in the order of their numbers.
-    GetInvoicesPaidBy(txid: bsv_tx::Txid) => Vec<Invoice>: |rows| {
-        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-        let mut numbers = BTreeSet::new();
-        for (number, _) in records_of(rows, &txid)? {
-            for (_, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
-                numbers.extend(invoice_of(rows, &figures, receipt.key)?);
-            }
-        }
-        shown_invoices(rows, numbers.into_iter())
-    };
+    /// A page of the invoices that a transaction pays and that are not deleted.
+    GetInvoicesPaidBy(query: PaidByQuery) => PaidByPage: |rows| invoices_paid_by(rows, query);
     /// The user of this id.
     GetUser(id: u64) => Option<UserRecord>: |rows| {
         Ok(rows.get::<Users>(&id)?.map(|details| (id, details)))
     };
-    /// The payments towards the invoice with this number, in the order of their arrival. A payment
-    /// that the network has refused and never shown is not among them.
-    GetIncoming(invoice: u64) => Vec<IncomingPayment>: |rows| incoming(rows, invoice);
+    /// A page of the payments towards the invoice with this number.
+    GetIncoming(invoice: u64, query: PaymentQuery) => PaymentPage: |rows| {
+        payment_page(rows, invoice, query)
+    };
     /// The payment of the invoice with this number by the transaction of this id: its number and
     /// its record. If the books have it twice, the later one. A payment that the network has
     /// refused and never shown is not answered.
@@ -169,8 +160,7 @@ queries! {
     };
     /// What can be refunded of the payments of the invoice with this number, at a time.
     GetRefundable(invoice: u64, now: Timestamp) => Refundable: |rows| {
-        let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-        refundable(rows, &figures, invoice, now)
+        refundable(rows, invoice, now)
     };
     /// Up to `limit` followed transactions after the one with this number, in the order of their
     /// numbers.
@@ -265,24 +255,19 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
     let received = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
     let marked = rows.get::<Marked>(&invoice)?.is_some();
     let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
-    let mut settlement = StoredSettlement { received, marked, ..StoredSettlement::default() };
-    let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
-    for state in try_all(incoming, |((_, number), ())| state_of(rows, number))? {
-        if !state.counts() {
-            continue;
-        }
-        let confirmations = state.block().map_or(0, |it| (tip + 1).saturating_sub(it.height));
-        let fewest = settlement.confirmations.map_or(confirmations, |it| it.min(confirmations));
-        settlement.confirmations = Some(fewest);
-        settlement.contested |= matches!(state, TransactionState::Contested { .. });
-    }
+    let last_height = last_height(rows, invoice)?;
     let refunds = lasting_refunds(rows, invoice)?.into_iter().rev();
-    settlement.refunds = try_all(refunds, |(number, it)| outgoing_payment(rows, number, it))?;
-    Ok(settlement)
+    Ok(StoredSettlement {
+        received,
+        confirmations: last_height.map(|height| (tip + 1).saturating_sub(height)),
+        contested: received.contested > 0,
+        marked,
+        refunds: try_all(refunds, |(number, it)| outgoing_payment(rows, number, it))?,
+    })
 }
 
 /// The invoices of these numbers that are not deleted.
-fn shown_invoices<R: ReadRows>(
+pub(super) fn shown_invoices<R: ReadRows>(
     rows: &R,
     numbers: impl Iterator<Item = u64>,
 ) -> Result<Vec<Invoice>, R::Error> {
@@ -320,7 +305,7 @@ fn completed<R: ReadRows>(
     mut refunds: Vec<(u64, OutgoingRecord)>,
 ) -> Result<Invoice, R::Error> {
     if invoice.payment_received_at.is_some() {
-        invoice.refund_to = refund_to(rows, invoice.number)?;
+        invoice.refund_to = first_wish(rows, invoice.number)?;
     } else {
         invoice.in_flight = in_flight;
     }
@@ -331,18 +316,6 @@ fn completed<R: ReadRows>(
         }
     }
     Ok(invoice)
-}
-
-/// Where refunds of a paid invoice go: the wish of the first payer who stated one.
-fn refund_to<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<String>, R::Error> {
-    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-        if let Some(refund_to) = rows.get::<Refunds>(&number)?
-            && transaction(rows, number)?.state.counts()
-        {
-            return Ok(Some(refund_to));
-        }
-    }
-    Ok(None)
 }
 
 /// How many invoices are read at once.
@@ -388,67 +361,17 @@ fn invoice_page<R: ReadRows>(
     }
 }
 
-fn incoming<R: ReadRows>(rows: &R, invoice: u64) -> Result<Vec<IncomingPayment>, R::Error> {
-    let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-    let incoming = rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))?;
-    let payments =
-        try_all(incoming, |((_, number), ())| incoming_by(rows, &figures, invoice, number))?;
-    Ok(payments.into_iter().flatten().collect())
-}
-
-/// The payments towards an invoice by a transaction, one for each output.
-fn incoming_by<R: ReadRows>(
-    rows: &R,
-    figures: &Figures,
-    invoice: u64,
-    number: u64,
-) -> Result<Vec<IncomingPayment>, R::Error> {
-    let record = transaction(rows, number)?;
-    let mut payments = Vec::new();
-    if record.state == TransactionState::Refused {
-        return Ok(payments);
-    }
-    for (key, receipt) in rows.range::<Receipts>(ReceiptKey::all_of(number))? {
-        if invoice_of(rows, figures, receipt.key)? == Some(invoice) {
-            payments.push(IncomingPayment::of(key, &record, receipt.satoshis));
-        }
-    }
-    Ok(payments)
-}
-
-/// How many payments of an invoice are searched for those that wait, and how many outputs of each.
-/// Strangers may send any number.
+/// How many payments of an invoice are searched for those that wait. Strangers may send any number.
 const SEARCHED_FOR_WAITING: usize = 32;
 
 fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
-    if newest.is_empty() {
-        return Ok(0);
-    }
-    let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-    let sums = try_all(newest, |((_, number), ())| waiting_by(rows, &figures, invoice, number))?;
+    let sums = try_all(newest, |((_, number), paid)| {
+        let waits = state_of(rows, number)? == TransactionState::Waiting;
+        Ok::<u64, R::Error>(if waits { paid.satoshis } else { 0 })
+    })?;
     Ok(sums.into_iter().fold(0, u64::saturating_add))
-}
-
-/// What a transaction pays an invoice, if it waits for a block because of its fee.
-fn waiting_by<R: ReadRows>(
-    rows: &R,
-    figures: &Figures,
-    invoice: u64,
-    number: u64,
-) -> Result<u64, R::Error> {
-    let mut sum = 0_u64;
-    if transaction(rows, number)?.state != TransactionState::Waiting {
-        return Ok(sum);
-    }
-    let made = ReceiptKey::all_of(number);
-    for (_, receipt) in rows.first::<Receipts>(made, Ascending, SEARCHED_FOR_WAITING)? {
-        if invoice_of(rows, figures, receipt.key)? == Some(invoice) {
-            sum = sum.saturating_add(receipt.satoshis);
-        }
-    }
-    Ok(sum)
 }
 
 /// The first of the wallet's keys that a transaction pays.

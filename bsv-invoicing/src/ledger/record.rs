@@ -9,7 +9,7 @@ use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose};
 
@@ -102,8 +102,8 @@ impl<R: Rows> Books<R> {
         if let Some(change) = selection.change {
             let vout = transaction.outputs.len() - 1;
             let vout = u32::try_from(vout).expect("a payment has few outputs");
-            let receipt = Receipt { satoshis: change.satoshis, key: change.key, spender: None };
-            self.add_receipt(ReceiptKey { maker: *transaction_number, vout }, &receipt)?;
+            let receipt = NewReceipt { vout, satoshis: change.satoshis, key: change.key };
+            self.add_receipts(*transaction_number, &[receipt.of(*transaction_number)])?;
             self.watch_change(&transaction.outputs[vout as usize].locking_script, change)?;
         }
         for key in keys {

@@ -1,23 +1,25 @@
 //! Refunds: what can be refunded of an invoice, and what was refunded.
 
-use std::collections::BTreeSet;
-
 use crate::ledger::attempts::MAX_ATTEMPTS;
 use crate::ledger::effects::transaction;
-use crate::ledger::figures::Figures;
-use crate::ledger::keys::invoice_of;
+use crate::ledger::recount::agreed_wish;
+use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Damaged, Incoming, Invoices, LastRefunds, Outgoing, ReadRows, Receipts, Refunds, Rows,
+    Counted, Damaged, Incoming, Invoices, LastRefunds, OUTSIDE_BLOCKS, Outgoing, ReadRows,
+    Receipts, ReceivedFor, Rows, try_all,
 };
 use crate::ledger::{Books, Refusal};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingRecord;
-use crate::model::receipt::{Receipt, ReceiptKey};
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{TransactionRecord, TransactionState};
+use crate::model::transaction::TransactionState;
 
 /// How many unconfirmed receipts a refund spends at most.
 const MAX_UNCONFIRMED: usize = 100;
+/// How many outputs of unconfirmed payments are searched for them at most. A payment may pay any
+/// number of invoices.
+const SEARCHED_FOR_UNCONFIRMED: usize = 1_000;
 
 /// What can be refunded of the payments of an invoice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,27 +44,19 @@ impl Refundable {
 /// What can be refunded of the payments of an invoice, at a time.
 pub(crate) fn refundable<R: ReadRows>(
     rows: &R,
-    figures: &Figures,
     number: u64,
     now: Timestamp,
 ) -> Result<Refundable, R::Error> {
     let invoice = rows.get::<Invoices>(&number)?.ok_or(Refusal::UnknownInvoice(number))?;
-    let mut received = 0_u64;
-    let mut places = BTreeSet::new();
-    for (payment, ..) in counting(rows, number)? {
-        for (_, receipt) in receipts_of(rows, figures, number, payment)? {
-            received = received.saturating_add(receipt.satoshis);
-        }
-        places.insert(rows.get::<Refunds>(&payment)?);
-    }
+    let sums = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
     let mut refunded = 0_u64;
     for (_, refund) in lasting_refunds(rows, number)? {
         refunded = refunded.saturating_add(refund.satoshis);
     }
     let asked = if is_over(&invoice, now) { 0 } else { invoice.satoshis };
+    let received = sums.sum();
     let surplus = received.saturating_sub(asked).saturating_sub(refunded);
-    // No payer may decide where another payer's money goes.
-    let to = if places.len() == 1 { places.pop_first().flatten() } else { None };
+    let to = agreed_wish(rows, number, &sums)?;
     Ok(Refundable { received, refunded, surplus, to })
 }
 
@@ -70,38 +64,6 @@ pub(crate) fn refundable<R: ReadRows>(
 fn is_over(invoice: &Invoice, now: Timestamp) -> bool {
     invoice.payment_received_at.is_none()
         && (invoice.deleted_at.is_some() || invoice.state(now) == InvoiceState::Expired)
-}
-
-/// The transactions that count as payments of an invoice.
-fn counting<R: ReadRows>(
-    rows: &R,
-    invoice: u64,
-) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
-    let mut counting = Vec::new();
-    for ((_, number), ()) in rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-        let record = transaction(rows, number)?;
-        if record.state.counts() {
-            counting.push((number, record));
-        }
-    }
-    Ok(counting)
-}
-
-fn receipts_of<R: ReadRows>(
-    rows: &R,
-    figures: &Figures,
-    invoice: u64,
-    payment: u64,
-) -> Result<Vec<(ReceiptKey, Receipt)>, R::Error> {
-    let mut receipts = rows.range::<Receipts>(ReceiptKey::all_of(payment))?;
-    let mut of_others = BTreeSet::new();
-    for (key, receipt) in &receipts {
-        if invoice_of(rows, figures, receipt.key)? != Some(invoice) {
-            of_others.insert(*key);
-        }
-    }
-    receipts.retain(|(key, _)| !of_others.contains(key));
-    Ok(receipts)
 }
 
 /// The refunds of an invoice that are not lost, the newest first.
@@ -132,19 +94,30 @@ impl<R: Rows> Books<R> {
         satoshis: u64,
         now: Timestamp,
     ) -> Result<Vec<ReceiptKey>, R::Error> {
-        let left = refundable(&self.rows, &self.figures, invoice, now)?.left();
+        let left = refundable(&self.rows, invoice, now)?.left();
         if satoshis > left {
             return Err(Refusal::RefundTooLarge { satoshis, left }.into());
         }
-        let mut coins = Vec::new();
-        for (number, record) in counting(&self.rows, invoice)? {
-            if record.state.block().is_some() {
-                continue;
-            }
-            for (key, receipt) in receipts_of(&self.rows, &self.figures, invoice, number)? {
+        let outside = (invoice, OUTSIDE_BLOCKS, 0)..=(invoice, OUTSIDE_BLOCKS, u64::MAX);
+        let outside = self.rows.first::<Counted>(outside, Ascending, MAX_UNCONFIRMED + 1)?;
+        let payments = try_all(outside, |((.., number), ())| {
+            let paid = self.rows.get::<Incoming>(&(invoice, number))?;
+            let paid = paid.ok_or_else(|| Damaged::missing("a payment of an invoice"))?;
+            Ok::<_, R::Error>((number, paid.first, self.transaction(number)?))
+        })?;
+        let (mut coins, mut to_search) = (Vec::new(), SEARCHED_FOR_UNCONFIRMED);
+        for (maker, first, record) in payments {
+            let made = ReceiptKey { maker, vout: first }..=ReceiptKey { maker, vout: u32::MAX };
+            let made = self.rows.first::<Receipts>(made, Ascending, to_search + 1)?;
+            let must_wait = || Refusal::RefundMustWait(record.txid);
+            to_search = to_search.checked_sub(made.len()).ok_or_else(must_wait)?;
+            for (key, receipt) in made {
+                if self.invoice_of(receipt.key)? != Some(invoice) {
+                    continue;
+                }
                 let is_free = record.state == TransactionState::Seen && receipt.spender.is_none();
                 if !is_free || coins.len() == MAX_UNCONFIRMED {
-                    return Err(Refusal::RefundMustWait(record.txid).into());
+                    return Err(must_wait().into());
                 }
                 coins.push(key);
             }

@@ -1,8 +1,9 @@
 //! The network or the payee refuses a payment.
 
+use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
     Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
-    Transactions, Unassigned,
+    Transactions, Unassigned, try_all,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::outgoing::OutgoingPayment;
@@ -21,6 +22,9 @@ pub struct Refuse {
 
 /// How many refused payments of an invoice are kept, in case the network shows one later.
 const MAX_REFUSED: usize = 4;
+/// How many payments of an invoice are searched for refused ones. Strangers may send any number. An
+/// invoice with more payments keeps no refused ones.
+const MAX_SEARCHED: usize = 100;
 /// The longest refused payment that is kept, in bytes, together with the ancestors that came with
 /// it. A limit keeps attackers from filling the disk.
 const MAX_REFUSED_LEN: usize = 64 << 10;
@@ -91,11 +95,15 @@ impl<R: Rows> Books<R> {
         if raw.is_none_or(|raw| raw.len() + ancestors.len() > MAX_REFUSED_LEN) {
             return Ok(false);
         }
-        let mut refused = 0;
-        for ((_, other), ()) in self.rows.range::<Incoming>((invoice, 0)..=(invoice, u64::MAX))? {
-            refused += usize::from(self.transaction(other)?.state == TransactionState::Refused);
+        let all = (invoice, 0)..=(invoice, u64::MAX);
+        let payments = self.rows.first::<Incoming>(all, Ascending, MAX_SEARCHED + 1)?;
+        if payments.len() > MAX_SEARCHED {
+            return Ok(false);
         }
-        Ok(refused <= MAX_REFUSED)
+        let are_refused = try_all(payments, |((_, other), _)| {
+            Ok::<_, R::Error>(self.transaction(other)?.state == TransactionState::Refused)
+        })?;
+        Ok(are_refused.into_iter().filter(|is_refused| *is_refused).count() <= MAX_REFUSED)
     }
 
     /// Deletes a payment to the wallet that the network has never shown.

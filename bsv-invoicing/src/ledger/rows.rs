@@ -269,10 +269,16 @@ kinds! {
     Unlisted: u64 => ReceiptKey;
     /// Number of a transaction, and a receipt that it spends.
     Spends: (u64, ReceiptKey) => ();
-    /// Number of an invoice, and number of a transaction that pays its script.
-    Incoming: (u64, u64) => ();
+    /// Number of an invoice, and number of a transaction that pays its script, to what it pays.
+    Incoming: (u64, u64) => Paid;
     /// Number of an invoice to the sums of its payments that count.
     ReceivedFor: u64 => Received;
+    /// Number of an invoice, height of the block of a payment that counts, or
+    /// [`OUTSIDE_BLOCKS`], and number of its transaction.
+    Counted: (u64, u32, u64) => ();
+    /// Number of an invoice, and number of a transaction that counts as its payment and whose payer
+    /// says where refunds go.
+    Wishes: (u64, u64) => ();
     /// Number of an invoice that its owner has marked as paid to the time of that.
     Marked: u64 => Timestamp;
     /// Number of an invoice to the number of the transaction that is being offered for it.
@@ -301,6 +307,18 @@ kinds! {
     Proofs: (u64, u32) => FoundProof;
     /// Height of a block, and number of a transaction in it.
     MinedAt: (u32, u64) => ();
+}
+
+/// Stands for the height of a payment that is in no block.
+pub const OUTSIDE_BLOCKS: u32 = u32::MAX;
+
+/// What a transaction pays to an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paid {
+    /// The index of the first output that pays the invoice.
+    pub first: u32,
+    /// The sum of these outputs.
+    pub satoshis: u64,
 }
 
 /// A block up to which the wallet has followed the chain.

@@ -1,20 +1,16 @@
 //! What an invoice has received, and whether that pays it.
 
-use std::collections::BTreeMap;
-
 use bsv_store::KeyEvent;
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
-use crate::ledger::rows::{
-    Damaged, Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules, try_all,
-};
+use crate::ledger::recount::Standing;
+use crate::ledger::rows::{Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules};
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
-use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::settlement::{Counting, PaymentRules, Received};
+use crate::model::settlement::PaymentRules;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{ShownAs, TransactionRecord};
+use crate::model::transaction::TransactionRecord;
 
 /// Sets the rules that decide whether an invoice is paid. They apply to an invoice when one of its
 /// payments next changes.
@@ -76,22 +72,6 @@ impl Command for MarkPaid {
 }
 
 impl<R: Rows> Books<R> {
-    /// The sums that receipts pay to invoices, in satoshis.
-    pub(crate) fn paid_by(
-        &self,
-        receipts: &[(ReceiptKey, Receipt)],
-    ) -> Result<BTreeMap<u64, u64>, R::Error> {
-        let invoices = try_all(receipts, |(_, receipt)| self.invoice_of(receipt.key))?;
-        let mut paid = BTreeMap::<u64, u64>::new();
-        for (invoice, (_, receipt)) in invoices.into_iter().zip(receipts) {
-            if let Some(invoice) = invoice {
-                let sum = paid.entry(invoice).or_default();
-                *sum = sum.saturating_add(receipt.satoshis);
-            }
-        }
-        Ok(paid)
-    }
-
     /// Counts the payments of an invoice anew after the state of a transaction that pays it has
     /// changed, and writes the events.
     pub(crate) fn recount_invoice(
@@ -101,16 +81,16 @@ impl<R: Rows> Books<R> {
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), R::Error> {
-        let slots @ [old, new] = [before, after].map(Slot::of);
-        let has_changed = old != new || was_in_flight;
-        if !has_changed && payment.told.iter().all(Option::is_none) {
+        let standings @ [old, new] = [before, after].map(Standing::of);
+        let has_changed = old.map(|it| it.slot) != new.map(|it| it.slot) || was_in_flight;
+        if !has_changed && old == new && payment.told.iter().all(Option::is_none) {
             return Ok(());
         }
         let number = payment.invoice;
         // There is no invoice if its payment was recovered with the words alone.
         let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
-        let received = self.recount(payment, slots, late)?;
+        let received = self.recount(payment, standings, late)?;
         let was_paid = invoice.payment_received_at.is_some();
         let is_marked = self.rows.get::<Marked>(&number)?.is_some();
         let stays_paid =
@@ -127,30 +107,6 @@ impl<R: Rows> Books<R> {
             true => self.settle(invoice, details, was_in_flight, at),
             false => Ok(()),
         }
-    }
-
-    /// Counts the payments of an invoice anew.
-    fn recount(
-        &mut self,
-        payment: &Payment,
-        [old, new]: [Option<Slot>; 2],
-        late: bool,
-    ) -> Result<Received, R::Error> {
-        let Payment { invoice: number, satoshis, .. } = *payment;
-        let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        let mut received = stored;
-        let counting = if late { &mut received.late } else { &mut received.in_time };
-        if let Some(amount) = old.map(|slot| slot.amount(counting)) {
-            let wrong = || Damaged("an invoice has received less than what counts".to_owned());
-            *amount = amount.checked_sub(satoshis).ok_or_else(wrong)?;
-        }
-        if let Some(amount) = new.map(|slot| slot.amount(counting)) {
-            *amount = amount.saturating_add(satoshis);
-        }
-        if stored != received {
-            self.rows.put::<ReceivedFor>(number, &received)?;
-        }
-        Ok(received)
     }
 
     /// Records that an invoice is paid or no longer paid, according to the sums in `details`. If a
@@ -209,31 +165,4 @@ pub(crate) struct Payment {
     pub(crate) satoshis: u64,
     /// The events that the change writes.
     pub(crate) told: [Option<EventKind>; 2],
-}
-
-/// The sum that a payment counts in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Slot {
-    Unconfirmed,
-    Unmined,
-    Mined,
-}
-
-impl Slot {
-    fn of(record: &TransactionRecord) -> Option<Self> {
-        let slot = match (record.state.block(), record.shown) {
-            (Some(_), _) => Self::Mined,
-            (None, ShownAs::Mined) => Self::Unmined,
-            (None, _) => Self::Unconfirmed,
-        };
-        record.state.counts().then_some(slot)
-    }
-
-    fn amount(self, counting: &mut Counting) -> &mut u64 {
-        match self {
-            Self::Unconfirmed => &mut counting.unconfirmed,
-            Self::Unmined => &mut counting.unmined,
-            Self::Mined => &mut counting.mined,
-        }
-    }
 }

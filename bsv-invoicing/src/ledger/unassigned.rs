@@ -44,7 +44,7 @@ impl<R: Rows> Books<R> {
         let transactions = (invoice, next.maker)..=(invoice, u64::MAX);
         let transactions = self.rows.first::<Incoming>(transactions, Ascending, limit)?;
         let (mut left, mut is_over) = (limit, transactions.len() < limit);
-        for ((_, maker), ()) in transactions {
+        for ((_, maker), _) in transactions {
             let from = next.max(ReceiptKey { maker, vout: 0 });
             let rest = from..=ReceiptKey { maker, vout: u32::MAX };
             let receipts = self.rows.first::<Receipts>(rest, Ascending, left)?;

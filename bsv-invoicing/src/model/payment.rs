@@ -2,6 +2,7 @@
 
 use bsv_tx::Txid;
 
+use crate::model::invoice::Invoice;
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState};
@@ -39,6 +40,51 @@ impl IncomingPayment {
             block: record.state.block(),
         }
     }
+}
+
+/// How many receipts are looked at for a page of payments at most. One transaction may pay any
+/// number of invoices. A page that ends for this reason has fewer payments than its limit, and
+/// there is a next one.
+pub const MAX_RECEIPTS_LOOKED_AT: usize = 10_000;
+
+/// Which payments of an invoice to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaymentQuery {
+    /// Only payments after this receipt.
+    pub after: Option<ReceiptKey>,
+    /// The most payments to list.
+    pub limit: usize,
+}
+
+/// Payments of an invoice, in the order of their arrival. A payment that the network has refused
+/// and never shown is not among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaymentPage {
+    /// The payments.
+    pub payments: Vec<IncomingPayment>,
+    /// The receipt after which the next page begins. `None` if there is none.
+    pub next: Option<ReceiptKey>,
+}
+
+/// Which of the invoices that a transaction pays to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaidByQuery {
+    /// The transaction.
+    pub txid: Txid,
+    /// Only invoices that outputs after this one are the first to pay.
+    pub after: Option<u32>,
+    /// The most invoices to list.
+    pub limit: usize,
+}
+
+/// Invoices that a transaction pays and that are not deleted, in the order of the first outputs
+/// that pay them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaidByPage {
+    /// The invoices.
+    pub invoices: Vec<Invoice>,
+    /// The output after which the next page begins. `None` if there is none.
+    pub next: Option<u32>,
 }
 
 /// A receipt that pays no invoice. It pays the key of a user, a key of an invoice that is deleted

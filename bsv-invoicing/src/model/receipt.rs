@@ -15,6 +15,14 @@ impl ReceiptKey {
     /// No receipt has a lower key.
     pub(crate) const FIRST: Self = Self { maker: 0, vout: 0 };
 
+    /// The lowest possible key after this one.
+    pub(crate) fn next(self) -> Self {
+        match self.vout.checked_add(1) {
+            Some(vout) => Self { vout, ..self },
+            None => Self { maker: self.maker.saturating_add(1), vout: 0 },
+        }
+    }
+
     /// The range of all possible receipts of a transaction.
     pub(crate) fn all_of(maker: u64) -> std::ops::RangeInclusive<Self> {
         Self { maker, vout: 0 }..=Self { maker, vout: u32::MAX }
@@ -41,4 +49,12 @@ pub struct NewReceipt {
     pub satoshis: u64,
     /// The key that unlocks it.
     pub key: KeyPath,
+}
+
+impl NewReceipt {
+    /// The receipt of the transaction with this number. Nothing spends it yet.
+    pub(crate) fn of(&self, maker: u64) -> (ReceiptKey, Receipt) {
+        let Self { vout, satoshis, key } = *self;
+        (ReceiptKey { maker, vout }, Receipt { satoshis, key, spender: None })
+    }
 }

@@ -21,6 +21,14 @@ pub struct Received {
     pub in_time: Counting,
     /// Those first seen after the invoice expired.
     pub late: Counting,
+    /// How many transactions make these payments.
+    pub payments: u64,
+    /// How many of them the network no longer shows.
+    pub contested: u64,
+    /// How many of them have payers who say where refunds go.
+    pub wishes: u64,
+    /// How many of those want refunds elsewhere than the one before. It is 0 if they all agree.
+    pub changes: u64,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.
@@ -96,8 +104,10 @@ impl PaymentRules {
 
     /// Whether an invoice of this amount that is paid stays paid. Payments that were in blocks count
     /// until they are lost. Otherwise a reorganisation would have the invoice paid twice.
-    pub fn stays_paid(&self, satoshis: u64, Received { in_time, late }: Received) -> bool {
-        let received = Received { in_time: in_time.once_mined(), late: late.once_mined() };
+    pub fn stays_paid(&self, satoshis: u64, received: Received) -> bool {
+        let Received { in_time, late, .. } = received;
+        let (in_time, late) = (in_time.once_mined(), late.once_mined());
+        let received = Received { in_time, late, ..received };
         self.due(satoshis, received) == 0
     }
 
@@ -144,6 +154,10 @@ mod tests {
         Received {
             in_time: Counting { unconfirmed: in_time, unmined: 0, mined },
             late: Counting { unconfirmed: late, unmined: 0, mined: 0 },
+            payments: 0,
+            contested: 0,
+            wishes: 0,
+            changes: 0,
         }
     }
 
@@ -171,7 +185,7 @@ mod tests {
     fn what_blocks_have_held_pays_no_invoice_and_keeps_one_paid() {
         let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
         let in_time = Counting { unconfirmed: 5000, unmined: 700, mined: 1300 };
-        let received = Received { in_time, late: Counting::default() };
+        let received = Received { in_time, ..Received::default() };
         assert_eq!(careful.due(2000, received), 700);
         assert!(careful.stays_paid(2000, received) && !careful.stays_paid(2001, received));
     }

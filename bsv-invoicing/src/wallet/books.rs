@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::ledger::Recovered;
 use crate::ledger::items::{
-    FoldLedger, LedgerCoin, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals, LedgerTransaction,
+    FoldLedger, LedgerCoin, LedgerInvoice, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals,
+    LedgerTransaction,
 };
 use crate::model::coin::Chain;
 use crate::model::transaction::{Purpose, TransactionState};
@@ -77,12 +78,7 @@ impl<S: WalletStore> Wallet<S> {
                     coins.add(&transaction);
                 }
             }
-            LedgerItem::PaidInvoice { has_payment: true, .. } => {}
-            LedgerItem::PaidInvoice { number, .. } => {
-                let difference =
-                    format!("invoice {number} is paid, but has no payment that counts");
-                books.check.differ(difference);
-            }
+            LedgerItem::Invoice(invoice) => books.add_invoice(&invoice),
             LedgerItem::Totals(totals) => {
                 books.compare(&totals);
                 if let Some(mut coins) = coins_to_ask.take() {
@@ -234,6 +230,7 @@ impl Books {
         counted.coins += it.coins.len() as u64;
         counted.spends += it.spends.len() as u64;
         counted.mined += u64::from(it.is_listed_as_mined);
+        counted.payments += it.payments;
         for difference in differences_of(it, keys) {
             self.check.differ(format!("transaction {} ({}): {difference}", it.number, it.txid));
         }
@@ -242,6 +239,34 @@ impl Books {
             self.add_coin(coin);
         }
         self.add_proof(it);
+    }
+
+    fn add_invoice(&mut self, it: &LedgerInvoice) {
+        let LedgerInvoice { number, received, recounted, .. } = it;
+        self.counted.counted += recounted.payments;
+        self.counted.wishes += recounted.wishes;
+        if it.is_paid && recounted.payments == 0 {
+            let difference = format!("invoice {number} is paid, but has no payment that counts");
+            self.check.differ(difference);
+        }
+        if received.sum() != recounted.sum() {
+            let (kept, sum) = (received.sum(), recounted.sum());
+            self.check.differ(format!(
+                "{kept} satoshis are kept as received for invoice {number}, but its payments add \
+                 up to {sum}"
+            ));
+        } else if received != recounted {
+            self.check.differ(format!(
+                "what is kept about the payments of invoice {number} ({received:?}) does not \
+                 follow from them ({recounted:?})"
+            ));
+        }
+        if !it.is_listed {
+            self.check.differ(format!(
+                "a payment of invoice {number} or a wish for refunds is not in the list of those \
+                 that count"
+            ));
+        }
     }
 
     fn add_coin(&mut self, coin: &LedgerCoin) {
@@ -293,6 +318,9 @@ impl Books {
             ("spendable coins", kept.spendable, counted.spendable),
             ("spent coins", kept.spends, counted.spends),
             ("mined transactions", kept.mined, counted.mined),
+            ("payments of invoices", kept.payments, counted.payments),
+            ("payments that count", kept.counted, counted.counted),
+            ("wishes for refunds", kept.wishes, counted.wishes),
         ] {
             if kept != counted {
                 check.differ(format!(
@@ -360,6 +388,9 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
             "a coin that it spends is recorded as spent by another transaction, or as not spent"
                 .to_owned(),
         );
+    }
+    if !it.are_payments_right {
+        found.push("what it pays to invoices is not what is listed".to_owned());
     }
     let is_mined = it.state.block().is_some();
     if !is_mined && !it.state.is_lost() && !it.is_followed {

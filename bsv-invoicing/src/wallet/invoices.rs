@@ -1,6 +1,6 @@
 //! Invoices, users, and the sweep.
 
-use bsv_tx::{KeyError, Txid};
+use bsv_tx::KeyError;
 
 use crate::error::Error;
 use crate::ledger::queries::{GetInvoice, GetInvoices, GetInvoicesOf, GetInvoicesPaidBy, GetUser};
@@ -9,6 +9,7 @@ use crate::model::fields::FieldErrors;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::invoice::{Invoice, InvoiceDraft, InvoicePage, InvoiceQuery};
 use crate::model::invoice_id::{InvoiceId, NewId};
+use crate::model::payment::{PaidByPage, PaidByQuery};
 use crate::model::user::{User, UserDraft};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
@@ -67,9 +68,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.list(GetInvoicesOf(reference.to_owned(), limit)).await?)
     }
 
-    /// The invoices that a transaction pays, in the order of their creation.
-    pub async fn invoices_paid_by(&self, txid: &Txid) -> Result<Vec<Invoice>, Error> {
-        Ok(self.store.list(GetInvoicesPaidBy(*txid)).await?)
+    /// Invoices that a transaction pays, in the order of its outputs.
+    pub async fn invoices_paid_by(&self, query: PaidByQuery) -> Result<PaidByPage, Error> {
+        Ok(self.store.list(GetInvoicesPaidBy(query)).await?)
     }
 
     /// Deletes an invoice that is not paid. It is not shown to anybody from then on.

@@ -32,7 +32,7 @@ use crate::ledger::queries::{
     GetReceivedSum, GetRecord, IsOffered,
 };
 use crate::ledger::{Offer, Offered, Refusal, Refuse};
-use crate::model::payment::{IncomingPayment, IncomingState};
+use crate::model::payment::{IncomingState, PaymentPage, PaymentQuery};
 use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
 use crate::model::transaction::TransactionState;
@@ -304,11 +304,10 @@ impl<S: WalletStore> Wallet<S> {
         }
     }
 
-    /// The payments of an invoice, in the order of their arrival.
-    pub async fn payments(&self, id: &str) -> Result<Vec<IncomingPayment>, Error> {
+    /// Payments of an invoice, in the order of their arrival.
+    pub async fn payments(&self, id: &str, query: PaymentQuery) -> Result<PaymentPage, Error> {
         let invoice = self.invoice(id).await?;
-        // Strangers decide how many there are.
-        Ok(self.store.list(GetIncoming(invoice.number)).await?)
+        Ok(self.store.list(GetIncoming(invoice.number, query)).await?)
     }
 
     /// The state of the payment of an invoice by this transaction.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::movements::GetMovements;
+use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
+use bsv_invoicing::ledger::rows::{OUTSIDE_BLOCKS, Paid};
 use bsv_invoicing::{
     BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, ReceiptKey, Timestamp,
     TransactionState,
@@ -99,16 +101,50 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
     same(stored, is_paid, "which invoices are paid, and which deleted");
     let paying = |(number, it): (&u64, &Entry)| {
         let number = *number;
-        it.outputs.values().filter_map(move |it| Some((it.invoice?, number))).collect::<Vec<_>>()
+        let mut paid = BTreeMap::<_, Paid>::new();
+        for (vout, output) in &it.outputs {
+            let Some(invoice) = output.invoice else { continue };
+            let first = Paid { first: *vout, satoshis: 0 };
+            paid.entry((invoice, number)).or_insert(first).satoshis += output.satoshis;
+        }
+        paid
     };
-    let expected = told.entries.iter().flat_map(paying);
-    same_set(rows.incoming.keys().copied(), expected, "which transactions pay which invoices");
+    let expected: BTreeMap<_, _> = told.entries.iter().flat_map(paying).collect();
+    assert_eq!(rows.incoming, expected, "which transactions pay which invoices, and what");
     let wishes = told.entries.iter().filter_map(|(number, it)| Some((*number, it.wish.clone()?)));
     same(rows.refunds.iter().map(|(it, wish)| (*it, wish.clone())), wishes, "wishes for refunds");
     let received = told.invoices.keys().map(|it| (*it, told.received(*it)));
     let stored = |it: &u64| rows.received_for.get(it).copied().unwrap_or_default();
     let stored = told.invoices.keys().map(|it| (*it, stored(it)));
     same(stored, received, "what was received");
+    check_counting(rows, told);
+}
+
+/// Compares what is kept about the payments that count with the payments.
+fn check_counting(rows: &MemoryRows, told: &Told) {
+    let invoices = || told.invoices.keys().copied();
+    let counting = || {
+        invoices().flat_map(|invoice| told.counting(invoice).map(move |(it, of)| (invoice, it, of)))
+    };
+    let counted = counting().map(|(invoice, number, it)| {
+        let height = it.state.block().map_or(OUTSIDE_BLOCKS, |block| block.height);
+        (invoice, height, number)
+    });
+    same_set(rows.counted.keys().copied(), counted, "which payments count");
+    let wishes = counting().filter(|(.., it)| it.wish.is_some());
+    let wishes = wishes.map(|(invoice, number, _)| (invoice, number));
+    same_set(rows.wishes.keys().copied(), wishes, "wishes that count");
+    for invoice in invoices() {
+        let now = Timestamp::from_micros(0);
+        let refundable = GetRefundable(invoice, now).run(rows).unwrap();
+        assert_eq!(refundable.received, told.received(invoice).sum(), "invoice {invoice}");
+        assert_eq!(refundable.to, told.agreed_wish(invoice), "refunds of invoice {invoice}");
+        let first = told.counting(invoice).find_map(|(_, it)| it.wish.clone());
+        let shown = GetInvoice(invoice).run(rows).unwrap().unwrap();
+        if shown.payment_received_at.is_some() && shown.refunded_at.is_none() {
+            assert_eq!(shown.refund_to, first, "the first wish of invoice {invoice}");
+        }
+    }
 }
 
 fn check_payments(rows: &MemoryRows, told: &Told) {

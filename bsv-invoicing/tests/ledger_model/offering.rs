@@ -161,7 +161,7 @@ impl World {
             let Output { satoshis, key, .. } = *it;
             NewReceipt { vout: *vout, satoshis, key }
         });
-        let wish = Some(format!("where the payer of step {} wants it", self.clock));
+        let wish = Some(format!("place {}", self.clock / 1_000_000 % 2));
         let offer = Offer {
             invoice,
             transaction: (&there.transaction).into(),

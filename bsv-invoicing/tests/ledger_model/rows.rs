@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Damaged, Deliveries,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Counted, Damaged, Deliveries,
     DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
     Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
     ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
     Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Withdrawals,
+    WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -128,6 +128,8 @@ memory_rows! {
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,
+    counted: Counted,
+    wishes: Wishes,
     marked: Marked,
     in_flight: InFlight,
     refunds: Refunds,

@@ -404,7 +404,26 @@ impl Told {
                 _ => it.unconfirmed += output.satoshis,
             }
         }
-        received
+        let counting: Vec<_> = self.counting(invoice).collect();
+        let is_contested = |it: &Entry| matches!(it.state, TransactionState::Contested { .. });
+        let contested = counting.iter().filter(|(_, it)| is_contested(it)).count() as u64;
+        let wishes: Vec<_> = counting.iter().filter_map(|(_, it)| it.wish.as_ref()).collect();
+        let changes = wishes.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
+        let (payments, wishes) = (counting.len() as u64, wishes.len() as u64);
+        Received { payments, contested, wishes, changes, ..received }
+    }
+
+    /// The transactions that count as payments of an invoice, in the order of their numbers.
+    pub(crate) fn counting(&self, invoice: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let counting =
+            self.entries.iter().filter(move |(_, it)| counts(it.state) && it.pays(invoice));
+        counting.map(|(number, it)| (*number, it))
+    }
+
+    /// Where refunds of an invoice go, if all its payers say the same.
+    pub(crate) fn agreed_wish(&self, invoice: u64) -> Option<String> {
+        let wishes: BTreeSet<_> = self.counting(invoice).map(|(_, it)| it.wish.clone()).collect();
+        if wishes.len() == 1 { wishes.into_iter().next().flatten() } else { None }
     }
 
     /// What can still be refunded of an invoice's payments.

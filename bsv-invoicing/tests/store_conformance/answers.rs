@@ -10,7 +10,7 @@ use bsv_invoicing::ledger::{
     SetRescan, SetRules, ShownPlace, Watch,
 };
 use bsv_invoicing::{
-    Chain, KeyPath, LatePayments, PaymentRules, ReceiptKey, Spending, WalletStore,
+    Chain, KeyPath, LatePayments, PaidByQuery, PaymentRules, ReceiptKey, Spending, WalletStore,
     WithdrawalAmount, WithdrawalCost,
 };
 use bsv_store::StoreError;
@@ -113,8 +113,9 @@ pub(super) async fn invoices_found(store: &impl WalletStore) {
     assert_eq!(of("a", 9).await, [4, 3]);
     assert_eq!(of("a", 1).await, [4]);
     assert_eq!(of("c", 9).await, [0; 0]);
-    let paid = store.list(GetInvoicesPaidBy(payment.txid())).await.unwrap();
-    assert_eq!(numbers(paid), [2, 4]);
+    let query = PaidByQuery { txid: payment.txid(), after: None, limit: 9 };
+    let paid = store.list(GetInvoicesPaidBy(query)).await.unwrap();
+    assert_eq!((numbers(paid.invoices), paid.next), (vec![4, 2], None));
 }
 
 /// Only the payments that wait for a block are added up, and only what they pay to the invoice.

@@ -17,13 +17,16 @@ use bsv_invoicing::ledger::{
 };
 use bsv_invoicing::{
     BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
-    InvoiceQuery, OutgoingPayment, Proof, Spending, Task, Timestamp, TransactionRecord, UserDraft,
-    WalletStore, WalletStoreError,
+    InvoiceQuery, OutgoingPayment, PaymentQuery, Proof, Spending, Task, Timestamp,
+    TransactionRecord, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::KeyEvent;
 use bsv_tx::Transaction;
 
 pub(crate) type Answer<T> = Result<T, WalletStoreError>;
+
+/// The first page of the payments of an invoice, without a limit.
+pub(crate) const ALL_PAYMENTS: PaymentQuery = PaymentQuery { after: None, limit: usize::MAX };
 
 /// Defines a method for a command or a query.
 macro_rules! calls {
@@ -49,6 +52,24 @@ macro_rules! calls {
                     match self.execute(Sweep { now, doubted_since: None, limit }).await {
                         Err(WalletStoreError::Refused(Refusal::NothingDue)) => Ok(0),
                         swept => swept,
+                    }
+                }
+            }
+
+            /// All payments towards an invoice.
+            fn incoming(
+                &self,
+                invoice: u64,
+            ) -> impl Future<Output = Answer<Vec<IncomingPayment>>> + Send {
+                async move {
+                    let (mut payments, mut query) = (Vec::new(), ALL_PAYMENTS);
+                    loop {
+                        let page = self.list(GetIncoming(invoice, query)).await?;
+                        payments.extend(page.payments);
+                        query.after = page.next;
+                        if page.next.is_none() {
+                            return Ok(payments);
+                        }
                     }
                 }
             }
@@ -82,7 +103,6 @@ calls! {
     get: invoice(number: u64) -> Option<Invoice> = GetInvoice(number);
     list: invoices(query: InvoiceQuery, now: Timestamp) -> InvoicePage = GetInvoices(query, now);
     get: user(id: u64) -> Option<UserRecord> = GetUser(id);
-    get: incoming(invoice: u64) -> Vec<IncomingPayment> = GetIncoming(invoice);
     get: outgoing(number: u64) -> Option<(OutgoingPayment, Vec<u8>)> = GetOutgoing(number);
     get: outgoing_to(url: &str) -> Option<OutgoingPayment> = GetOutgoingTo(url.to_owned());
     list: outgoing_before(payment: u64, limit: usize) -> Vec<OutgoingPayment> =

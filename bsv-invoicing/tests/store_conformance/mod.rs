@@ -9,10 +9,12 @@ mod at_once;
 mod calls;
 mod changes;
 mod coins;
+mod counted;
 mod dropped;
 mod idempotency;
 mod ids;
 mod making;
+mod many_payments;
 mod money;
 mod noticed;
 mod pages;
@@ -143,6 +145,7 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     check::<P>("keys of the backlog are watched", noticed::backlog).await;
+    check::<P>("refunds go where all payers agree", refunds::agreed).await;
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
     check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
@@ -241,6 +244,13 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an expired invoice does not expire again", answers::late_part).await;
     check::<P>("rules and the place of a rescan are stored", answers::rules).await;
     check::<P>("invoices are found by reference and transaction", answers::invoices_found).await;
+    check::<P>("an answer about many payments reads few rows", many_payments::few_rows).await;
+    check::<P>("all pages together hold each payment once", many_payments::walk).await;
+    check::<P>("a page looks at a limited number of outputs", many_payments::wide).await;
+    check::<P>("all pages together hold each paid invoice once", many_payments::paid_by).await;
+    check::<P>("unconfirmed payments are refunded while they are few", many_payments::refunds)
+        .await;
+    check::<P>("an invoice with many payments keeps no refused ones", many_payments::refused).await;
     check::<P>("what waits for a block is added up", answers::waiting).await;
     check::<P>("open payments are counted", answers::open_payments).await;
     check::<P>("an estimate is the fee of the payment", answers::estimates).await;

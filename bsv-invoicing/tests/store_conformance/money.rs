@@ -619,7 +619,9 @@ impl Model {
                 assert_eq!((totals.coins, totals.spendable), (found.len() as u64, listed as u64));
                 assert_eq!(totals.raw, totals.transactions);
             }
-            _ => {}
+            LedgerItem::Invoice(it) => {
+                assert!(it.is_listed && it.received == it.recounted, "{it:?}");
+            }
         };
         let found = store.list(FoldLedger { start: Vec::new(), step }).await.unwrap();
         assert_eq!(found, expected, "{self:#?}");

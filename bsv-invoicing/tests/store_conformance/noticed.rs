@@ -1,8 +1,6 @@
 //! Transactions that the network shows before anybody announces them.
 
-use bsv_invoicing::ledger::queries::{
-    GetBalance, GetHoldings, GetIncoming, GetInvoice, GetReceived,
-};
+use bsv_invoicing::ledger::queries::{GetBalance, GetHoldings, GetInvoice, GetReceived};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched,
@@ -81,7 +79,7 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
     }
     let of_second = Counting { unconfirmed: 600, unmined: 0, mined: 400 };
     assert_eq!(received(store, 2).await.in_time, of_second);
-    assert_eq!(store.get(GetIncoming(2)).await.unwrap().len(), 2);
+    assert_eq!(store.incoming(2).await.unwrap().len(), 2);
     assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
 }
 

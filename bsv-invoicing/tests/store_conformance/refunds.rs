@@ -43,6 +43,57 @@ pub(super) async fn shown_payment(store: &impl WalletStore) {
     assert_eq!(refund_to(store).await, None);
 }
 
+/// Refunds go where all payers whose payments count want them, whichever payments stop counting and
+/// count again.
+pub(super) async fn agreed(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let mut numbers = Vec::new();
+    for (salt, wish) in [(1, "a"), (2, "b"), (3, "a"), (4, "a")] {
+        let refund_to = Some(wish.to_owned());
+        let payment = begin_with(store, Offer { refund_to, ..incoming(1, salt, at(1)) }).await;
+        store.refuse(payment.number, at(1)).await.unwrap();
+        numbers.push(payment.number);
+    }
+    let [first, other, third, last] = numbers[..] else { panic!("{numbers:?}") };
+    let to = async || (refundable(store, 1, 9).await.to, refund_to(store).await);
+    let both = |agreed: Option<&str>, first: Option<&str>| {
+        (agreed.map(str::to_owned), first.map(str::to_owned))
+    };
+    for number in [last, first, third] {
+        store.see(number, at(2)).await.unwrap();
+        assert_eq!(to().await, both(Some("a"), Some("a")));
+    }
+    store.see(other, at(3)).await.unwrap();
+    assert_eq!(to().await, both(None, Some("a")));
+    store.displace(first, at(4)).await.unwrap();
+    assert_eq!(to().await, both(None, Some("b")));
+    store.displace(third, at(5)).await.unwrap();
+    assert_eq!(to().await, both(None, Some("b")));
+    store.displace(last, at(6)).await.unwrap();
+    assert_eq!(to().await, both(Some("b"), Some("b")));
+    store.see(third, at(7)).await.unwrap();
+    store.displace(other, at(8)).await.unwrap();
+    assert_eq!(to().await, both(Some("a"), Some("a")));
+    // Somebody who names no place has paid as well.
+    let silent = Offer { refund_to: None, is_known: true, ..incoming(1, 5, at(9)) };
+    let silent = begin_with(store, silent).await;
+    store.see(silent.number, at(9)).await.unwrap();
+    assert_eq!(to().await, both(None, Some("a")));
+    store.displace(silent.number, at(10)).await.unwrap();
+    assert_eq!(to().await, both(Some("a"), Some("a")));
+    store.displace(third, at(11)).await.unwrap();
+    assert_eq!(to().await, both(None, None));
+    // One comes between two that differ.
+    let refund_to = Some("b".to_owned());
+    let end = begin_with(store, Offer { refund_to, ..incoming(1, 6, at(12)) }).await.number;
+    for number in [first, end, third] {
+        store.see(number, at(12)).await.unwrap();
+    }
+    assert_eq!(to().await, both(None, Some("a")));
+    store.displace(end, at(13)).await.unwrap();
+    assert_eq!(to().await, both(Some("a"), Some("a")));
+}
+
 pub(super) fn refund(invoice: u64, satoshis: u64) -> Reserve {
     let purpose = OutgoingPurpose::Refund { invoice, to: "somewhere".to_owned() };
     Reserve { purpose, ..outgoing("", satoshis) }

@@ -1,8 +1,6 @@
 //! Reorganisations, and what the network has shown before them.
 
-use bsv_invoicing::ledger::queries::{
-    GetBlocks, GetIncoming, GetInvoice, GetProofs, GetReceived, GetRecord,
-};
+use bsv_invoicing::ledger::queries::{GetBlocks, GetInvoice, GetProofs, GetReceived, GetRecord};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, FollowReorganisation, FollowTip, ForgetBlock, GetReorganisations, Mine, Notice,
@@ -59,7 +57,7 @@ pub(super) async fn forgotten_in_parts(store: &impl WalletStore) {
         store.execute(ForgetBlock { block, after, limit, now: at(2) })
     };
     let contested = async || {
-        let payments = store.get(GetIncoming(1)).await.unwrap();
+        let payments = store.incoming(1).await.unwrap();
         payments.iter().filter(|it| it.state == IncomingState::Contested).count()
     };
     assert_eq!((forget(0, 2).await.unwrap(), contested().await), (Some(2), 2));

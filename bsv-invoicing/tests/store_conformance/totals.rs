@@ -21,7 +21,12 @@ pub(super) struct Items {
 pub(super) async fn items(store: &impl WalletStore) -> Items {
     let step = |items: &mut Items, item| match item {
         LedgerItem::Transaction(it) => items.transactions.push(*it),
-        LedgerItem::PaidInvoice { number, has_payment } => items.paid.push((number, has_payment)),
+        LedgerItem::Invoice(it) => {
+            assert!(it.is_listed && it.received == it.recounted, "{it:?}");
+            if it.is_paid {
+                items.paid.push((it.number, it.recounted.payments > 0));
+            }
+        }
         LedgerItem::Totals(totals) => items.totals = totals,
     };
     store.verify(FoldLedger { start: Items::default(), step }).await.unwrap()
@@ -55,6 +60,8 @@ pub(super) async fn many(store: &impl WalletStore) {
         coins,
         spendable: coins,
         mined: transactions,
+        payments: transactions,
+        counted: transactions,
         ..before
     };
     assert_eq!(before, expected);

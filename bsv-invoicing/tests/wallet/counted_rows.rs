@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::ledger::rows::{Engine, KeyRange, Kind, Order, ReadRows, ReadTable, RowsOf};
 use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{RedbWalletStore, WalletStore, WalletStoreError};
 use bsv_store::{AuditCheck, AuditEntry};
 use tokio::sync::watch;
+
+use crate::counted::Counted;
 
 pub(crate) struct CountingStore {
     store: RedbWalletStore,
@@ -60,47 +61,5 @@ impl WalletStore for CountingStore {
 
     async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
         self.store.verify_audit_log().await
-    }
-}
-
-/// A query whose rows are counted.
-#[derive(Clone)]
-struct Counted<Q> {
-    query: Q,
-    count: Arc<AtomicUsize>,
-}
-
-impl<Q: Query> Query for Counted<Q> {
-    type Answer = Q::Answer;
-
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Q::Answer, R::Error> {
-        self.query.run(&CountedRows { rows, count: &self.count })
-    }
-}
-
-struct CountedRows<'r, R> {
-    rows: &'r R,
-    count: &'r AtomicUsize,
-}
-
-impl<R: ReadRows> Engine for CountedRows<'_, R> {
-    type Error = R::Error;
-}
-
-impl<K: Kind, R: ReadRows + ReadTable<K>> ReadTable<K> for CountedRows<'_, R> {
-    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, R::Error> {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        ReadTable::<K>::read(self.rows, key)
-    }
-
-    fn scan(
-        &self,
-        range: KeyRange<'_, K>,
-        order: Order,
-        limit: usize,
-    ) -> Result<RowsOf<K>, R::Error> {
-        let rows = ReadTable::<K>::scan(self.rows, range, order, limit)?;
-        self.count.fetch_add(rows.len(), Ordering::Relaxed);
-        Ok(rows)
     }
 }

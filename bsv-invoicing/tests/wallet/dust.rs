@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::{Offer, Offered, See};
 use bsv_invoicing::{
-    Chain, Error, IncomingState, KeyPath, NewReceipt, Timestamp, Wallet, WalletSettings,
-    WalletStore,
+    Chain, Error, IncomingState, KeyPath, NewReceipt, PaymentQuery, Timestamp, Wallet,
+    WalletSettings, WalletStore,
 };
 use bsv_tx::{Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 
@@ -59,7 +59,9 @@ async fn a_payment_is_checked_without_reading_the_other_receipts_of_its_invoice(
     let id = wallet.create_invoice(draft(5_000), None).await.unwrap().id;
     let dust = transaction(OUTPUTS);
     show(wallet.store(), &dust).await;
-    assert_eq!(wallet.payments(id.as_str()).await.unwrap().len() as u32, OUTPUTS);
+    let query = PaymentQuery { after: None, limit: usize::MAX };
+    let page = wallet.payments(id.as_str(), query).await.unwrap();
+    assert_eq!(page.payments.len() as u32, OUTPUTS);
 
     let rows = wallet.store().rows();
     let error = wallet.receive(id.as_str(), &transaction(1).to_bytes(), None).await.unwrap_err();

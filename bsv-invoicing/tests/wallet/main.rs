@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+#[path = "../store_conformance/counted.rs"]
+mod counted;
 mod counted_rows;
 mod dust;
 mod ids;

@@ -10,7 +10,7 @@ use super::events::{self, Asked};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
 use super::list::{self, Listing};
-use super::received::{PaymentJson, SettlementJson};
+use super::received::{self, SettlementJson};
 use super::streams::Streams;
 use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
@@ -101,6 +101,7 @@ impl Route {
         let is_list = matches!(
             self,
             Self::Invoices
+                | Self::Payments
                 | Self::Outgoing
                 | Self::Withdrawals
                 | Self::Receipts
@@ -196,11 +197,7 @@ impl WalletApi {
                 let body = invoice.to_json(self.wallet.expiry_time());
                 Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
             }
-            Route::Payments => {
-                let payments = self.wallet.payments(id).await?;
-                let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
-                Ok(answer::json(StatusCode::OK, &payments))
-            }
+            Route::Payments => received::payments(&self.wallet, id, request.uri()).await,
             Route::Settlement => {
                 let settlement = self.wallet.settlement(id).await?;
                 let body = SettlementJson::new(&settlement, self.wallet.expiry_time());

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bsv_invoicing::{EventFilter, EventQuery, LogName};
-use hyper::header::LINK;
 use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
 
 use super::event_places::EventPlaces;
-use super::headers::{header, number};
+use super::headers::{number, set_next};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
@@ -168,7 +167,6 @@ pub(super) async fn answer(
     };
     let log = wallet.event_log();
     let mut answer = answer::json_text(StatusCode::OK, page.to_json(log));
-    let next = format!("<{}>; rel=\"next\"", asked.next(log, page.next));
-    answer.headers_mut().insert(LINK, header(next));
+    set_next(&mut answer, &asked.next(log, page.next));
     Ok(answer)
 }

@@ -1,7 +1,7 @@
 //! The headers of requests and answers.
 
 use bsv_invoicing::{BadIdempotencyKey, Error, IdempotencyKey};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::{HeaderMap, StatusCode};
 
 use crate::http::{Answer, Problem, Received};
@@ -39,6 +39,11 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 pub(super) fn set_location(answer: &mut Answer, path: String) {
     answer.headers_mut().insert(LOCATION, header(path));
+}
+
+/// Names the page that comes next.
+pub(super) fn set_next(answer: &mut Answer, url: &str) {
+    answer.headers_mut().insert(LINK, header(format!("<{url}>; rel=\"next\"")));
 }
 
 pub(super) fn header(text: String) -> HeaderValue {

@@ -7,10 +7,9 @@ use bsv_invoicing::{
     WithdrawalDraft,
 };
 use hyper::StatusCode;
-use hyper::header::LINK;
 use serde_json::{Value, json};
 
-use super::headers::{check_content_type, header, idempotency_key, number, set_location};
+use super::headers::{check_content_type, idempotency_key, number, set_location, set_next};
 use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
 use crate::wallet_store::Wallet;
@@ -182,8 +181,7 @@ fn listed(
     let is_full = elements.len() == page.limit();
     let mut answer = answer::json(StatusCode::OK, &elements);
     if let Some(last) = last.filter(|last| is_full && *last > 1) {
-        let next = format!("<{path}?limit={}&before={last}>; rel=\"next\"", page.limit());
-        answer.headers_mut().insert(LINK, header(next));
+        set_next(&mut answer, &format!("{path}?limit={}&before={last}", page.limit()));
     }
     Ok(answer)
 }

@@ -3,14 +3,16 @@
 use std::mem;
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, Timestamp};
+use bsv_invoicing::{
+    Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, PaidByPage, PaidByQuery, Timestamp,
+};
 use bsv_tx::Txid;
 use bytes::Bytes;
-use hyper::header::{HeaderValue, LINK};
 use hyper::{Method, StatusCode, Uri};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::headers::set_next;
 use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
@@ -22,6 +24,8 @@ const MAX_PAGE: usize = 1000;
 pub(super) struct Listing {
     /// The size of a page. If it is missing, all invoices are streamed.
     limit: Option<usize>,
+    /// The invoice at which the page before has ended. If `txid` is there, the output of that
+    /// transaction.
     after: Option<u64>,
     state: Option<InvoiceState>,
     newest_first: bool,
@@ -44,17 +48,23 @@ impl Listing {
         };
         let mut problem =
             Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+        let is_of_transaction = http::parameters(uri).any(|(name, _)| name == "txid");
         for (name, value) in http::parameters(uri) {
-            if let Err(message) = listing.set(wallet, &name, &value).await? {
+            let set = match &*name {
+                "after" if is_of_transaction => listing.set_output(&value),
+                _ => listing.set(wallet, &name, &value).await?,
+            };
+            if let Err(message) = set {
                 problem = problem.with_field(&name, &[message]);
             }
         }
-        for (name, is_there) in
-            [("reference", listing.reference.is_some()), ("txid", listing.txid.is_some())]
-        {
-            if is_there && http::parameters(uri).count() > 1 {
-                problem = problem.with_field(name, &["must stand alone".to_owned()]);
-            }
+        if listing.reference.is_some() && http::parameters(uri).count() > 1 {
+            problem = problem.with_field("reference", &["must stand alone".to_owned()]);
+        }
+        let is_selected = |name: &str| matches!(name, "state" | "order" | "reference");
+        if is_of_transaction && http::parameters(uri).any(|(name, _)| is_selected(&name)) {
+            let message = "only limit and after can stand beside it";
+            problem = problem.with_field("txid", &[message.to_owned()]);
         }
         if problem.has_fields() { Err(problem) } else { Ok(listing) }
     }
@@ -98,6 +108,12 @@ impl Listing {
         Ok(Ok(()))
     }
 
+    fn set_output(&mut self, value: &str) -> Result<(), String> {
+        let vout: Option<u32> = value.parse().ok().filter(|_| !value.starts_with('+'));
+        self.after = Some(vout.ok_or("must be the index of an output")?.into());
+        Ok(())
+    }
+
     fn query(&self) -> InvoiceQuery {
         let Self { limit, after, state, newest_first, .. } = *self;
         InvoiceQuery { after, state, newest_first, limit: limit.unwrap_or(MAX_PAGE) }
@@ -122,13 +138,12 @@ pub(super) async fn answer(
     listing: Listing,
     method: &Method,
 ) -> Result<Answer, Problem> {
-    let found = match (&listing.reference, &listing.txid) {
-        (Some(reference), _) => Some(wallet.invoices_of(reference, MAX_PAGE).await?),
-        (None, Some(txid)) => Some(wallet.invoices_paid_by(txid).await?),
-        (None, None) => None,
-    };
-    if let Some(invoices) = found {
+    if let Some(reference) = &listing.reference {
+        let invoices = wallet.invoices_of(reference, MAX_PAGE).await?;
         return Ok(page(&invoices, wallet.expiry_time()));
+    }
+    if let Some(txid) = listing.txid {
+        return paid_by(wallet, txid, &listing).await;
     }
     let Some(limit) = listing.limit else {
         return match *method {
@@ -139,9 +154,21 @@ pub(super) async fn answer(
     let InvoicePage { invoices, next, now } = wallet.invoices(listing.query()).await?;
     let mut answer = page(&invoices, now);
     if let Some((_, id)) = next {
-        let link = format!("<{}>; rel=\"next\"", listing.next(limit, id.as_str()));
-        let link = HeaderValue::from_str(&link).expect("ids and numbers are printable");
-        answer.headers_mut().insert(LINK, link);
+        set_next(&mut answer, &listing.next(limit, id.as_str()));
+    }
+    Ok(answer)
+}
+
+/// A page of the invoices that a transaction pays.
+async fn paid_by(wallet: &Wallet, txid: Txid, listing: &Listing) -> Result<Answer, Problem> {
+    let after = listing.after.and_then(|vout| u32::try_from(vout).ok());
+    let limit = listing.limit.unwrap_or(MAX_PAGE);
+    let PaidByPage { invoices, next } =
+        wallet.invoices_paid_by(PaidByQuery { txid, after, limit }).await?;
+    let mut answer = page(&invoices, wallet.expiry_time());
+    if let Some(vout) = next {
+        let next = format!("/api/v1/invoices?txid={txid}&limit={limit}&after={vout}");
+        set_next(&mut answer, &next);
     }
     Ok(answer)
 }

@@ -1,8 +1,15 @@
 //! Received payments, in the format for callers.
 
-use bsv_invoicing::{IncomingPayment, Settlement, Timestamp};
+use bsv_invoicing::{
+    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp,
+};
+use hyper::{StatusCode, Uri};
 
+use super::headers::set_next;
 use super::leaving::describe;
+use super::receipts::{ReceiptPage, receipt_id};
+use crate::http::{Answer, Problem, answer};
+use crate::wallet_store::Wallet;
 
 /// The state of an invoice, in numbers.
 #[derive(serde::Serialize)]
@@ -42,6 +49,7 @@ impl SettlementJson {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PaymentJson {
+    pub(super) id: String,
     txid: String,
     vout: u32,
     satoshis: u64,
@@ -53,8 +61,9 @@ pub(super) struct PaymentJson {
 
 impl PaymentJson {
     pub(super) fn new(payment: &IncomingPayment) -> Self {
-        let IncomingPayment { txid, vout, satoshis, state, received_at, block, .. } = payment;
+        let IncomingPayment { number, txid, vout, satoshis, state, received_at, block } = payment;
         Self {
+            id: receipt_id(ReceiptKey { maker: *number, vout: *vout }),
             txid: txid.to_string(),
             vout: *vout,
             satoshis: *satoshis,
@@ -64,4 +73,19 @@ impl PaymentJson {
             block_height: block.map(|block| block.height),
         }
     }
+}
+
+/// A page of the payments of an invoice, in the order of their arrival.
+pub(super) async fn payments(wallet: &Wallet, id: &str, uri: &Uri) -> Result<Answer, Problem> {
+    let page = ReceiptPage::parse(uri, "after")?;
+    let query = PaymentQuery { after: page.end, limit: page.limit() };
+    let PaymentPage { payments, next } = wallet.payments(id, query).await?;
+    let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
+    let mut answer = answer::json(StatusCode::OK, &payments);
+    if let Some(last) = next {
+        let (limit, after) = (query.limit, receipt_id(last));
+        let next = format!("/api/v1/invoices/{id}/payments?limit={limit}&after={after}");
+        set_next(&mut answer, &next);
+    }
+    Ok(answer)
 }

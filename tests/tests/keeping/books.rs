@@ -32,6 +32,11 @@ const SPENDABLE: TableDefinition<'_, (u8, u64, u64, u32), ()> =
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
 const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
 const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> = TableDefinition::new("proofs");
+const INCOMING: TableDefinition<'_, (u64, u64), (u32, u64)> =
+    TableDefinition::new("incoming payments");
+const RECEIVED: TableDefinition<'_, u64, [u64; 10]> = TableDefinition::new("received for invoices");
+const COUNTED: TableDefinition<'_, (u64, u32, u64), ()> = TableDefinition::new("counted payments");
+const WISHES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("wishes");
 const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined at");
 
 #[test]
@@ -75,7 +80,7 @@ fn the_books_add_up_while_the_wallet_works_and_after() {
 /// The name of a change, the change of the file, and what the command must say about it.
 type Tampering = (&'static str, fn(&WriteTransaction), &'static str);
 
-const TAMPERINGS: [Tampering; 8] = [
+const TAMPERINGS: [Tampering; 13] = [
     (
         "the balance",
         |transaction| {
@@ -150,6 +155,53 @@ const TAMPERINGS: [Tampering; 8] = [
             proofs.insert((1, 1), (height, hash, at, read, branch.as_slice())).unwrap();
         },
         "prove different roots",
+    ),
+    (
+        "what an invoice has received",
+        |transaction| {
+            let mut received = transaction.open_table(RECEIVED).unwrap();
+            let mut row = received.get(1).unwrap().unwrap().value();
+            row[2] += 1;
+            received.insert(1, row).unwrap();
+        },
+        "50001 satoshis are kept as received for invoice 1, but its payments add up to 50000",
+    ),
+    (
+        "how many payments count",
+        |transaction| {
+            let mut received = transaction.open_table(RECEIVED).unwrap();
+            let mut row = received.get(1).unwrap().unwrap().value();
+            row[6] += 1;
+            received.insert(1, row).unwrap();
+        },
+        "what is kept about the payments of invoice 1",
+    ),
+    (
+        "what a transaction pays to an invoice",
+        |transaction| {
+            let mut incoming = transaction.open_table(INCOMING).unwrap();
+            let (key, (first, satoshis)) = {
+                let (key, row) = incoming.first().unwrap().unwrap();
+                (key.value(), row.value())
+            };
+            incoming.insert(key, (first + 1, satoshis)).unwrap();
+        },
+        "what it pays to invoices is not what is listed",
+    ),
+    (
+        "a payment that counts",
+        |transaction| {
+            let mut counted = transaction.open_table(COUNTED).unwrap();
+            counted.pop_first().unwrap();
+        },
+        "a payment of invoice 1 or a wish for refunds is not in the list of those that count",
+    ),
+    (
+        "a wish",
+        |transaction| {
+            transaction.open_table(WISHES).unwrap().insert((1, 99), ()).unwrap();
+        },
+        "wishes for refunds are stored or listed",
     ),
 ];
 

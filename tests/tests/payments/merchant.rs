@@ -40,8 +40,7 @@ impl Merchant {
 
     /// The payments of an invoice.
     pub(crate) fn payments(&self, id: &str) -> Vec<Value> {
-        let payments = self.get(&format!("/api/v1/invoices/{id}/payments"));
-        payments.as_array().unwrap().clone()
+        self.server.wallet().list(&format!("/api/v1/invoices/{id}/payments"))
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {

@@ -2,13 +2,13 @@
 
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Claims, Deliveries, DeliveriesByTime, EventLog,
-    Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges, IdempotentAnswers,
-    Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, LastRefunds, Marked,
-    Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs, RawTransactions, ReadRows, Receipts,
-    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Counted, Deliveries, DeliveriesByTime,
+    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
+    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS,
+    LastRefunds, Marked, Messages, MinedAt, Outgoing, OutgoingByUrl, Owner, Proofs,
+    RawTransactions, ReadRows, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan,
+    Reservations, Rules, Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Unlisted,
+    Users, WatchBacklog, Watched, WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 
 /// All rows, table by table, in the order of their keys.
@@ -71,6 +71,8 @@ dump!(
     Spends,
     Incoming,
     ReceivedFor,
+    Counted,
+    Wishes,
     Marked,
     InFlight,
     Refunds,

@@ -6,19 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_tests::{Client, Reply, Site, http};
+use bsv_tests::{Client, Site, http};
 use serde_json::{Value, json};
 
 use crate::wallet_api::owner::{check_errors, ids_of};
 use crate::wallet_api::times::{SECOND, now, text};
 use crate::wallet_api::{INVOICES, Owner};
-
-/// The path and query of the next page in the `Link` header.
-fn next_of(reply: &Reply) -> Option<String> {
-    let link = reply.header("link")?;
-    let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
-    Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
-}
 
 /// The text of every element on all pages from this path on, with at most `limit` elements per
 /// page.
@@ -31,7 +24,7 @@ fn follow(owner: &Owner, path: &str, limit: usize) -> Vec<String> {
         let page: Vec<&serde_json::value::RawValue> = serde_json::from_str(&reply.body).unwrap();
         assert!(page.len() <= limit, "{path}");
         elements.extend(page.iter().map(|invoice| invoice.get().to_owned()));
-        match next_of(&reply) {
+        match reply.next_page() {
             Some(next) => path = next,
             None => return elements,
         }
@@ -103,7 +96,7 @@ fn a_page_says_whether_there_is_another_one() {
         let reply = owner.get(&format!("{INVOICES}{query}"));
         let list: Value = serde_json::from_str(&reply.body).unwrap();
         assert_eq!(ids_of(&list), listed, "{query}");
-        assert_eq!(next_of(&reply), next.map(|next| format!("{INVOICES}{next}")), "{query}");
+        assert_eq!(reply.next_page(), next.map(|next| format!("{INVOICES}{next}")), "{query}");
     }
 }
 

@@ -4,10 +4,11 @@ use bsv_invoicing::InvoiceId;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{field, number, text};
+use crate::output::{Table, field, number, text};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -25,22 +26,15 @@ pub(crate) struct MarkArguments {
 
 impl ShowArguments {
     pub(crate) async fn payments(self, context: &Context) -> Result<(), CliError> {
-        let mut service = context.service(Stores::Wallet).await?;
-        let answer = service.get(format!("/api/v1/invoices/{}/payments", self.id)).await?;
-        let payments = answer.value()?;
-        context.print(&answer.body, || {
-            let mut table = context.table(&["transaction", "output", "satoshis", "state", "block"]);
-            for payment in payments.as_array().into_iter().flatten() {
-                table.add([
-                    text(payment, "txid"),
-                    number(payment, "vout"),
-                    number(payment, "satoshis"),
-                    text(payment, "state"),
-                    number(payment, "blockHeight"),
-                ]);
-            }
-            table.to_string()
-        })
+        let header = ["transaction", "output", "satoshis", "state", "block"];
+        let pages = Pages {
+            first: format!("/api/v1/invoices/{}/payments", self.id),
+            limit: u64::MAX,
+            table: &|is_continued| context.table(&header).continued(is_continued, &[64, 6, 16, 9]),
+            add: &add_payment,
+            none: "Nothing was paid for this invoice\n",
+        };
+        pages.print(context).await
     }
 
     pub(crate) async fn settlement(self, context: &Context) -> Result<(), CliError> {
@@ -79,4 +73,14 @@ impl MarkArguments {
         let answer = service.post(path, json!({ "state": "paid" })).await?;
         context.print(&answer.body, || format!("Invoice {id} is marked as paid\n"))
     }
+}
+
+fn add_payment(table: &mut Table, payment: &Value) {
+    table.add([
+        text(payment, "txid"),
+        number(payment, "vout"),
+        number(payment, "satoshis"),
+        text(payment, "state"),
+        number(payment, "blockHeight"),
+    ]);
 }

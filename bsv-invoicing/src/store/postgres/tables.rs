@@ -4,13 +4,14 @@ use std::sync::LazyLock;
 
 use super::cells::{Cell, Cells, ColumnType, Columns, cells_of, read_cells, types_of};
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries, DeliveriesByTime,
-    EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, LastRefunds,
-    Marked, Messages, MinedAt, NewlyWatched, Outgoing, OutgoingByUrl, Owner, Processes, Proofs,
-    RawTransactions, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, Rules,
-    Spendable, Spends, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog,
-    Watched, WebhookChanges, Webhooks, Withdrawals,
+    Accounts, AllFigures, Ancestors, CatchUp, Claims, Counted, Damaged, Deliveries,
+    DeliveriesByTime, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
+    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    Reorganisations, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
+    Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks,
+    Wishes, Withdrawals,
 };
 use crate::store::stored::StoredKind;
 
@@ -124,9 +125,12 @@ sql_tables! {
     Unassigned in "unassigned": maker, vout => ;
     Unlisted in "unlisted": invoice => maker, vout;
     Spends in "spent": spender, maker, vout => ;
-    Incoming in "incoming": invoice, tx => ;
+    Incoming in "incoming": invoice, tx => first, satoshis;
     ReceivedFor in "received_for": invoice =>
-        unconfirmed, unmined, mined, late_unconfirmed, late_unmined, late_mined;
+        unconfirmed, unmined, mined, late_unconfirmed, late_unmined, late_mined, payments, contested,
+        wishes, changes;
+    Counted in "counted": invoice, height, tx => ;
+    Wishes in "wish": invoice, tx => ;
     Marked in "marked": invoice => at;
     InFlight in "in_flight": invoice => tx;
     Refunds in "refund_to": tx => address;

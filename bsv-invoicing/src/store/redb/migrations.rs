@@ -3,6 +3,7 @@
 
 mod events;
 mod holdings;
+mod payments;
 mod purposes;
 mod tables;
 mod watching;
@@ -14,6 +15,7 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
 use self::events::tell_events_by_invoice;
 use self::holdings::keep_holdings;
+use self::payments::keep_payments;
 use self::purposes::give_payments_purposes;
 use self::tables::{
     CHANGE, EVENTS, FIGURES_6, INVOICES, OF_STRANGERS, OUTGOING_6, RECEIPTS, SETTLED, SPENDABLE,
@@ -149,7 +151,8 @@ fn add_claims(transaction: &WriteTransaction) -> Result<(), StoreError> {
         claims.insert((SPENDING, subject), ([0; 16], 0))?;
     }
     drop(claims);
-    tell_unmined_apart(transaction)
+    tell_unmined_apart(transaction)?;
+    keep_payments(transaction)
 }
 
 /// The first entry of the log names the seed, if there is one.

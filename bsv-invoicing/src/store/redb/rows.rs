@@ -9,14 +9,14 @@ use bsv_store::{
 use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
 
 use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Deliveries, DeliveriesByTime,
-    Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
-    IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KeyRange,
-    LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
-    Processes, Proofs, RawTransactions, ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations,
-    Rescan, Reservations, RowsOf, Rules, Spendable, Spends, Table, TransactionNumbers,
-    Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks,
-    Withdrawals,
+    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Counted, Deliveries,
+    DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
+    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
+    InvoicesByReference, KeyRange, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order,
+    Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
+    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
+    Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
+    WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -137,6 +137,8 @@ tables! {
     spends: Spends,
     incoming: Incoming,
     received_for: ReceivedFor,
+    counted: Counted,
+    wishes: Wishes,
     marked: Marked,
     in_flight: InFlight,
     refunds: Refunds,

@@ -7,14 +7,14 @@ use super::{Stored, StoredKind, events, webhooks};
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Deliveries,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Counted, Damaged, Deliveries,
     DeliveriesByTime, EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
-    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    OutgoingByUrl, Owner, Paid, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
     Reorganisations, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
     TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Withdrawals,
+    WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::event::LogName;
@@ -284,24 +284,37 @@ stored_kind! {
     row _row: (), |_key, _row| Ok(());
 }
 
-// Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
+// Received in time: what was never in a block, what was in one, and what is in one. The same of what
+// was received late. How many payments these are, how many are contested, how many have wishes for
+// refunds, and how often the wish changes.
 stored_kind! {
-    ReceivedFor in "received for invoices": u64 => [u64; 6];
+    ReceivedFor in "received for invoices": u64 => [u64; 10];
     key key: *key, Ok(key);
     row row: {
-        let Received { in_time, late } = row;
+        let Received { in_time, late, payments, contested, wishes, changes } = *row;
         [
-            in_time.unconfirmed, in_time.unmined, in_time.mined,
-            late.unconfirmed, late.unmined, late.mined,
+            in_time.unconfirmed, in_time.unmined, in_time.mined, late.unconfirmed, late.unmined,
+            late.mined, payments, contested, wishes, changes,
         ]
     }, |_key, row| {
-        let [in_time @ .., _, _, _] = row;
-        let [_, _, _, late @ ..] = row;
-        let counting = |[unconfirmed, unmined, mined]: [u64; 3]| {
-            Counting { unconfirmed, unmined, mined }
-        };
-        Ok(Received { in_time: counting(in_time), late: counting(late) })
+        let [unconfirmed, unmined, mined, late @ .., payments, contested, wishes, changes] = row;
+        let in_time = Counting { unconfirmed, unmined, mined };
+        let [unconfirmed, unmined, mined] = late;
+        let late = Counting { unconfirmed, unmined, mined };
+        Ok(Received { in_time, late, payments, contested, wishes, changes })
     };
+}
+
+stored_kind! {
+    Counted in "counted payments": (u64, u32, u64) => ();
+    key key: *key, Ok(key);
+    row _row: (), |_key, _row| Ok(());
+}
+
+stored_kind! {
+    Wishes in "wishes": (u64, u64) => ();
+    key key: *key, Ok(key);
+    row _row: (), |_key, _row| Ok(());
 }
 
 stored_kind! {
@@ -377,10 +390,11 @@ stored_kind! {
     row _row: (), |_key, _row| Ok(());
 }
 
+// The first output that pays the invoice, and the sum.
 stored_kind! {
-    Incoming in "incoming": (u64, u64) => ();
+    Incoming in "incoming payments": (u64, u64) => (u32, u64);
     key key: *key, Ok(key);
-    row _row: (), |_key, _row| Ok(());
+    row row: (row.first, row.satoshis), |_key, row| Ok(Paid { first: row.0, satoshis: row.1 });
 }
 
 stored_kind! {

@@ -2,13 +2,12 @@
 
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
 use bsv_invoicing::{DeliveryState, WebhookId};
-use hyper::header::LINK;
 use hyper::{StatusCode, Uri};
 
 use super::shown::DeliveryJson;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet::events::once;
-use crate::wallet::headers::{header, number};
+use crate::wallet::headers::{number, set_next};
 use crate::wallet_store::Wallet;
 
 /// The most deliveries of a page.
@@ -67,7 +66,7 @@ pub(super) async fn list(wallet: &Wallet, id: WebhookId, uri: &Uri) -> Result<An
     if let Some(next) = next {
         let state = state.map(|state| format!("state={state}&")).unwrap_or_default();
         let path = format!("/api/v1/webhooks/{id}/deliveries?{state}after={next}&limit={limit}");
-        answer.headers_mut().insert(LINK, header(format!("<{path}>; rel=\"next\"")));
+        set_next(&mut answer, &path);
     }
     Ok(answer)
 }

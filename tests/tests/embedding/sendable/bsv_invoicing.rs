@@ -48,7 +48,7 @@ pub(super) fn wallet<S: WalletStore>(
     is_send(wallet.checkout(text));
     is_send(wallet.show_address(any()));
     is_send(wallet.receive(text, any(), any()));
-    is_send(wallet.payments(text));
+    is_send(wallet.payments(text, any()));
     is_send(wallet.payment_state(text, any()));
     is_send(wallet.channel(text, text, any()));
     is_send(wallet.mark_read(text, text, any(), any(), any()));

@@ -292,6 +292,8 @@ CREATE TABLE spent (
 CREATE TABLE incoming (
   invoice bigint,
   tx bigint,
+  first bigint NOT NULL,
+  satoshis bigint NOT NULL,
   PRIMARY KEY (invoice, tx)
 );
 
@@ -302,8 +304,25 @@ CREATE TABLE received_for (
   mined bigint NOT NULL,
   late_unconfirmed bigint NOT NULL,
   late_unmined bigint NOT NULL,
-  late_mined bigint NOT NULL
+  late_mined bigint NOT NULL,
+  payments bigint NOT NULL,
+  contested bigint NOT NULL,
+  wishes bigint NOT NULL,
+  changes bigint NOT NULL
 ) WITH (fillfactor = 80);
+
+CREATE TABLE counted (
+  invoice bigint,
+  height bigint,
+  tx bigint,
+  PRIMARY KEY (invoice, height, tx)
+);
+
+CREATE TABLE wish (
+  invoice bigint,
+  tx bigint,
+  PRIMARY KEY (invoice, tx)
+);
 
 CREATE TABLE marked (invoice bigint PRIMARY KEY, at bigint NOT NULL);
 

@@ -10,7 +10,7 @@ use crate::store::stored::WAS_SEEN;
 
 /// The earlier figures without the balance, which was the eighth. Then the sums of confirmed,
 /// unconfirmed, waiting, reserved, contested and immature receipts, and the number of coins.
-const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
+pub(super) const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
 const BALANCE: usize = 7;
 const IMMATURE: TableDefinition<'_, (u32, u64, u32), ()> = TableDefinition::new("immature");
 const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");

@@ -15,8 +15,9 @@ const TRANSACTION_NUMBERS: TableDefinition<'_, ([u8; 32], u64), ()> =
     TableDefinition::new("transaction numbers");
 /// Received in time: unconfirmed and mined. Received late: unconfirmed and mined.
 const RECEIVED_FOR: TableDefinition<'_, u64, [u64; 4]> = TableDefinition::new("received for");
-/// The same, with a part that was in blocks between both parts.
-const RECEIVED_IN_PARTS: TableDefinition<'_, u64, [u64; 6]> =
+/// The same, with a part that was in blocks between both parts. Then how many payments count, how
+/// many of them are contested, how many have wishes for refunds, and how often the wish changes.
+pub(super) const RECEIVED_IN_PARTS: TableDefinition<'_, u64, [u64; 10]> =
     TableDefinition::new("received for invoices");
 /// The key is the account, chain and index of the first key. The value is the index after the last
 /// key.
@@ -53,7 +54,7 @@ pub(super) fn tell_unmined_apart(transaction: &WriteTransaction) -> Result<(), S
     for row in transaction.open_table(RECEIVED_FOR)?.iter()? {
         let (invoice, row) = row?;
         let [unconfirmed, mined, late_unconfirmed, late_mined] = row.value();
-        let row = [unconfirmed, 0, mined, late_unconfirmed, 0, late_mined];
+        let row = [unconfirmed, 0, mined, late_unconfirmed, 0, late_mined, 0, 0, 0, 0];
         in_parts.insert(invoice.value(), row)?;
     }
     drop(in_parts);

@@ -1,0 +1,191 @@
+//! What is kept about the payments of an invoice that count, so that no answer reads all of them.
+//! Strangers may send any number.
+
+use crate::ledger::Books;
+use crate::ledger::rows::Order::{Ascending, Descending};
+use crate::ledger::rows::{
+    Counted, Damaged, OUTSIDE_BLOCKS, ReadRows, ReceivedFor, Refunds, Rows, Wishes,
+};
+use crate::ledger::settle::Payment;
+use crate::model::settlement::{Counting, Received};
+use crate::model::transaction::{ShownAs, TransactionRecord, TransactionState};
+
+/// How a payment counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The sum that it counts in.
+    pub(crate) slot: Slot,
+    /// The height of its block, or [`OUTSIDE_BLOCKS`].
+    pub(crate) height: u32,
+    /// Whether the network no longer shows it.
+    is_contested: bool,
+}
+
+/// The sum that a payment counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Unconfirmed,
+    Unmined,
+    Mined,
+}
+
+impl Standing {
+    /// How a payment by this transaction counts, if it counts.
+    pub(crate) fn of(record: &TransactionRecord) -> Option<Self> {
+        let block = record.state.block();
+        let slot = match (block, record.shown) {
+            (Some(_), _) => Slot::Mined,
+            (None, ShownAs::Mined) => Slot::Unmined,
+            (None, _) => Slot::Unconfirmed,
+        };
+        let standing = Self {
+            slot,
+            height: block.map_or(OUTSIDE_BLOCKS, |block| block.height),
+            is_contested: matches!(record.state, TransactionState::Contested { .. }),
+        };
+        record.state.counts().then_some(standing)
+    }
+}
+
+impl Slot {
+    fn amount(self, counting: &mut Counting) -> &mut u64 {
+        match self {
+            Self::Unconfirmed => &mut counting.unconfirmed,
+            Self::Unmined => &mut counting.unmined,
+            Self::Mined => &mut counting.mined,
+        }
+    }
+}
+
+impl Received {
+    /// Adds a payment, without its wish.
+    pub(crate) fn add(&mut self, it: Standing, satoshis: u64, is_late: bool) {
+        let amount = it.slot.amount(self.part(is_late));
+        *amount = amount.saturating_add(satoshis);
+        self.payments += 1;
+        self.contested += u64::from(it.is_contested);
+    }
+
+    /// Takes away a payment that was added. `None` if there is no such payment.
+    fn take(&mut self, it: Standing, satoshis: u64, is_late: bool) -> Option<()> {
+        let amount = it.slot.amount(self.part(is_late));
+        *amount = amount.checked_sub(satoshis)?;
+        self.payments = self.payments.checked_sub(1)?;
+        self.contested = self.contested.checked_sub(u64::from(it.is_contested))?;
+        Some(())
+    }
+
+    fn part(&mut self, is_late: bool) -> &mut Counting {
+        if is_late { &mut self.late } else { &mut self.in_time }
+    }
+}
+
+impl<R: Rows> Books<R> {
+    /// Counts the payments of an invoice anew.
+    pub(crate) fn recount(
+        &mut self,
+        payment: &Payment,
+        [old, new]: [Option<Standing>; 2],
+        is_late: bool,
+    ) -> Result<Received, R::Error> {
+        let Payment { transaction, invoice, satoshis, .. } = *payment;
+        let stored = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+        let mut received = stored;
+        if old.is_some() != new.is_some() {
+            self.recount_wish(payment, new.is_some(), &mut received)?;
+        }
+        if let Some(old) = old {
+            let wrong = || Damaged("an invoice has received less than what counts".to_owned());
+            received.take(old, satoshis, is_late).ok_or_else(wrong)?;
+        }
+        if let Some(new) = new {
+            received.add(new, satoshis, is_late);
+        }
+        let [was_at, is_at] = [old, new].map(|it| it.map(|it| (invoice, it.height, transaction)));
+        if was_at != is_at {
+            if let Some(key) = was_at {
+                self.rows.remove::<Counted>(key)?;
+            }
+            if let Some(key) = is_at {
+                self.rows.put::<Counted>(key, &())?;
+            }
+        }
+        if stored != received {
+            self.rows.put::<ReceivedFor>(invoice, &received)?;
+        }
+        Ok(received)
+    }
+
+    /// Counts the wishes for refunds of an invoice anew after a payment has begun to count, or no
+    /// longer counts.
+    fn recount_wish(
+        &mut self,
+        payment: &Payment,
+        counts: bool,
+        received: &mut Received,
+    ) -> Result<(), R::Error> {
+        let Payment { transaction: number, invoice, .. } = *payment;
+        let Some(wish) = self.rows.get::<Refunds>(&number)? else { return Ok(()) };
+        let [before, after] = self.wishes_beside(invoice, number)?;
+        let differ =
+            |[a, b]: [Option<&String>; 2]| u64::from(a.zip(b).is_some_and(|(a, b)| a != b));
+        let [before, after] = [before.as_ref(), after.as_ref()];
+        let without = differ([before, after]);
+        let with = differ([before, Some(&wish)]) + differ([Some(&wish), after]);
+        if counts {
+            self.rows.put::<Wishes>((invoice, number), &())?;
+            received.wishes += 1;
+            received.changes = (received.changes + with).saturating_sub(without);
+        } else {
+            self.rows.remove::<Wishes>((invoice, number))?;
+            received.wishes = received.wishes.saturating_sub(1);
+            received.changes = (received.changes + without).saturating_sub(with);
+        }
+        Ok(())
+    }
+
+    /// The wishes that come right before and right after that of a payment.
+    fn wishes_beside(&self, invoice: u64, number: u64) -> Result<[Option<String>; 2], R::Error> {
+        let before = (invoice, 0)..(invoice, number);
+        let after = (invoice, number.saturating_add(1))..=(invoice, u64::MAX);
+        let before = self.rows.first::<Wishes>(before, Descending, 1);
+        let after = self.rows.first::<Wishes>(after, Ascending, 1);
+        let wish = |listed: &Option<(u64, u64)>| match listed {
+            Some((_, number)) => self.rows.get::<Refunds>(number),
+            None => Ok(None),
+        };
+        let beside = [before?, after?].map(|it| it.first().map(|(key, ())| *key));
+        let [before, after] = beside.each_ref().map(wish);
+        Ok([before?, after?])
+    }
+}
+
+/// Where the first payer who said so, and whose payment of the invoice counts, wants refunds.
+pub(crate) fn first_wish<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<String>, R::Error> {
+    let first = rows.first::<Wishes>((invoice, 0)..=(invoice, u64::MAX), Ascending, 1)?;
+    match first.first() {
+        Some(((_, number), ())) => rows.get::<Refunds>(number),
+        None => Ok(None),
+    }
+}
+
+/// Where refunds of an invoice go, if all payers whose payments count name the same place: no payer
+/// may decide where another payer's money goes.
+pub(crate) fn agreed_wish<R: ReadRows>(
+    rows: &R,
+    invoice: u64,
+    received: &Received,
+) -> Result<Option<String>, R::Error> {
+    match received.wishes == received.payments && received.changes == 0 {
+        true => first_wish(rows, invoice),
+        false => Ok(None),
+    }
+}
+
+/// The height of the newest block that holds a payment of the invoice that counts, or
+/// [`OUTSIDE_BLOCKS`] if one of them is in no block. `None` if none counts.
+pub(crate) fn last_height<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<u32>, R::Error> {
+    let all = (invoice, 0, 0)..=(invoice, u32::MAX, u64::MAX);
+    let last = rows.first::<Counted>(all, Descending, 1)?;
+    Ok(last.first().map(|((_, height, _), ())| *height))
+}
