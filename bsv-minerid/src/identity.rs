@@ -105,6 +105,19 @@ impl State {
         state
     }
 
+    /// Whether the keys of this state are those of a record.
+    fn has_keys_of(&self, record: &IdentityRecord) -> bool {
+        self.record.keys == record.keys && self.record.previous_key() == record.previous_key()
+    }
+
+    /// Makes a change of the record that keeps the keys, if the record allows it.
+    fn apply(&mut self, change: &Change) {
+        let mut record = self.record.clone();
+        if record.apply(change).is_ok() && self.has_keys_of(&record) {
+            *self = self.with_record(record);
+        }
+    }
+
     /// Keeps the note that a document was handed out, which may not be on the disk yet.
     pub(crate) fn keep_hand_out(&self, before: &Self) {
         for (flag, before) in
@@ -470,9 +483,9 @@ impl Identity {
         self.notes.begin(fact, move |store| {
             let key = read(&state).reference_key(&miner_info).0;
             let change = Change::NoteReference(Reference { miner_info, key });
-            let record = store.change(&alias, &change)?;
-            let mut state = write(&state);
-            *state = state.with_record(record);
+            store.change(&alias, &change)?;
+            // The record in the store may have newer keys, which could not be loaded yet.
+            write(&state).apply(&change);
             Ok(())
         })
     }
@@ -638,9 +651,19 @@ impl Identity {
         read(&self.state)
     }
 
-    pub(crate) fn replace_record(&self, record: IdentityRecord) {
+    /// Replaces the record. Changes nothing and answers false if the new one has other keys.
+    pub(crate) fn replace_record(&self, record: &IdentityRecord) -> bool {
         let mut state = write(&self.state);
-        *state = state.with_record(record);
+        let has_same_keys = state.has_keys_of(record);
+        if has_same_keys {
+            *state = state.with_record(record.clone());
+        }
+        has_same_keys
+    }
+
+    /// Makes a change of the record that keeps the keys, if the record allows it.
+    pub(crate) fn apply(&self, change: &Change) {
+        write(&self.state).apply(change);
     }
 
     /// Replaces the state by another one with the same keys.

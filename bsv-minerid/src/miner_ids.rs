@@ -345,7 +345,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let record = identity.record();
         let mut operator = record.operator.clone();
         change(&record, &mut operator)?;
-        self.follow(&identity, self.store.change(alias, &Change::SetOperator(operator)))
+        self.make(&identity, &Change::SetOperator(operator))
     }
 
     /// Imports the identities of an older generator's home directory whose aliases do not exist
@@ -423,7 +423,7 @@ impl<S: IdentityStore> MinerIds<S> {
         let identity = self.get(alias.as_str())?;
         let name = IdentityRecord::vctx_key_name(alias);
         take_over_secret(&self.keystore, &name, key.to_wif(self.network).as_bytes())?;
-        self.follow(&identity, self.store.change(alias, &Change::RecordVctx(outpoint)))
+        self.make(&identity, &Change::RecordVctx(outpoint))
     }
 
     /// Notes durably which identities have handed out a document since their last rotation, if that
@@ -461,7 +461,7 @@ impl<S: IdentityStore> MinerIds<S> {
     pub(crate) fn change(&self, alias: &Alias, change: &Change) -> Result<(), Error> {
         let _changes = self.begin_change();
         let identity = self.get(alias.as_str())?;
-        self.follow(&identity, self.store.change(alias, change))
+        self.make(&identity, change)
     }
 
     fn begin_change(&self) -> MutexGuard<'_, ()> {
@@ -504,15 +504,15 @@ impl<S: IdentityStore> MinerIds<S> {
         identities.insert(alias, identity);
     }
 
-    /// Updates an identity after a change of its record.
-    fn follow(
-        &self,
-        identity: &Identity,
-        changed: Result<IdentityRecord, IdentityStoreError>,
-    ) -> Result<(), Error> {
-        match changed {
-            Ok(record) => identity.replace_record(record),
-            Err(error) => return Err(self.failed(identity.alias(), error)),
+    /// Makes a change that keeps the keys.
+    fn make(&self, identity: &Identity, change: &Change) -> Result<(), Error> {
+        let alias = identity.alias();
+        let changed = self.store.change(alias, change);
+        let record = changed.map_err(|error| self.failed(alias, error))?;
+        if !identity.replace_record(&record) {
+            // The store has newer keys, which could not be loaded yet.
+            identity.apply(change);
+            self.unsettled().insert(alias.clone());
         }
         Ok(())
     }
@@ -577,11 +577,7 @@ impl<S: IdentityStore> MinerIds<S> {
             return true;
         }
         let identity = self.get(alias.as_str()).ok();
-        if let Some(identity) = &identity
-            && identity.record().keys == record.keys
-            && identity.record().previous_key() == record.previous_key()
-        {
-            identity.replace_record(record);
+        if identity.as_ref().is_some_and(|identity| identity.replace_record(&record)) {
             return true;
         }
         let Ok(state) = self.load_state(alias, record) else { return false };

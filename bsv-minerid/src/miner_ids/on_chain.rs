@@ -57,7 +57,7 @@ impl<S: IdentityStore> MinerIds<S> {
             Err(error) => return Err(error.into()),
         }
         let key = self.vctx_key(alias)?;
-        self.follow(&identity, self.store.change(alias, &Change::AwaitVctxFunding))?;
+        self.make(&identity, &Change::AwaitVctxFunding)?;
         Ok(Address::p2pkh(&key.public_key(), self.network))
     }
 
@@ -80,17 +80,10 @@ impl<S: IdentityStore> MinerIds<S> {
         self.store.change_all(&changes)?;
         let mut noted = Ok(());
         for (alias, change) in &changes {
-            let identity = match self.get(alias.as_str()) {
-                Ok(identity) => identity,
+            match self.get(alias.as_str()) {
+                Ok(identity) => identity.apply(change),
                 // An identity that was deleted meanwhile does not affect the others.
-                Err(error) => {
-                    noted = noted.and(Err(error));
-                    continue;
-                }
-            };
-            let mut record = identity.record();
-            if record.apply(change).is_ok() {
-                identity.replace_record(record);
+                Err(error) => noted = noted.and(Err(error)),
             }
         }
         noted

@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
@@ -176,6 +177,64 @@ fn after_a_rotation_that_failed_documents_are_signed_by_the_key_that_the_disk_ha
         drop(ids);
         assert_eq!(named_keys(&place.open(), "pool"), named);
     }
+}
+
+/// Whether the key that the identity names is the one that signs.
+fn signs_as_it_says(ids: &MinerIds<FailingStore>) -> bool {
+    let (key, signature) = ids.get("pool").unwrap().sign_and_name_key(&[1; 32]).unwrap();
+    key == ids.get("pool").unwrap().public_key() && key.verify(&[1; 32], &signature)
+}
+
+#[test]
+fn a_reference_after_a_rotation_that_failed_leaves_the_keys_that_sign() {
+    let place = Place::new();
+    let (ids, switch) = open(&place);
+    let pool = alias("pool");
+    let first = ids.generate_miner_info(&pool, &place.keystore_named("revocation")).unwrap();
+    ids.get("pool").unwrap().output_script(1).unwrap();
+    ids.confirm(&pool).unwrap();
+    switch.set(Fault::AfterAndBlind);
+    assert!(ids.rotate(&pool).is_err());
+    switch.set(Fault::None);
+    let coinbase2 = hex::decode(COINBASE2).unwrap();
+    let previous_block = BlockHash::from_bytes([1; 32]);
+    let job = BlockBindJob { previous_block, merkle_branch: Vec::new() };
+    let txid = Txid::from_bytes([2; 32]);
+    ids.coinbase2_with_reference("pool", txid, &coinbase2, &job).unwrap();
+    assert!(signs_as_it_says(&ids));
+    assert_eq!(ids.get("pool").unwrap().public_key(), first);
+    // The next change finds the new key.
+    ids.record_hand_outs().unwrap();
+    assert!(signs_as_it_says(&ids));
+    let record = ids.get("pool").unwrap().record();
+    assert_eq!(record.current_key().number, 2);
+    assert_eq!(record, ids.store().identity(&pool).unwrap());
+    let references = &record.miner_info().unwrap().references;
+    assert!(references.iter().any(|noted| noted.miner_info == txid && noted.key == 1));
+}
+
+#[test]
+fn a_change_after_a_rotation_whose_key_cannot_be_read_leaves_the_keys_that_sign() {
+    let place = Place::new();
+    let (ids, switch) = open(&place);
+    let pool = alias("pool");
+    let first = begin(&ids, "pool");
+    switch.set(Fault::AfterAndBlind);
+    assert!(ids.rotate(&pool).is_err());
+    switch.set(Fault::None);
+    let (key_file, elsewhere) = (place.key_file("pool_2"), place.path("elsewhere"));
+    fs::rename(&key_file, &elsewhere).unwrap();
+    let mut contact = MinerContact::default();
+    contact.set("name", CanonicalJson::string("pool"));
+    ids.set_contact(&pool, &contact).unwrap();
+    assert!(signs_as_it_says(&ids));
+    let document = verified(&ids.get("pool").unwrap().output_script(1).unwrap());
+    assert_eq!((document.miner_id, document.miner_contact), (first, contact.clone()));
+    fs::rename(&elsewhere, &key_file).unwrap();
+    ids.record_hand_outs().unwrap();
+    let document = verified(&ids.get("pool").unwrap().output_script(1).unwrap());
+    assert_eq!((document.previous_miner_id, document.miner_contact), (first, contact));
+    assert_ne!(document.miner_id, first);
 }
 
 #[test]
