@@ -134,8 +134,9 @@ pub enum Error {
     /// according to its record.
     #[cfg(feature = "node")]
     #[error(
-        "the node has read all blocks and knows no key of alias \"{0}\", although blocks have shown it. Force the \
-         rotation: documents then begin with the new key"
+        "the node has read all blocks and knows no key of alias \"{0}\", although blocks have shown it. Compare the \
+         node with another one first: its data may be an old copy. If no node knows a key, force the rotation: \
+         documents then begin with the new key"
     )]
     UnknownToNode(Alias),
     /// The operator has set no data for documents to refer to.

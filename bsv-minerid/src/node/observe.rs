@@ -145,7 +145,8 @@ async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool
 
 /// Follows what blocks show of an identity's announcements, and which of these blocks have left the
 /// main chain. For an identity that awaits nothing, it notes from time to time how far the chain
-/// has come, so that no earlier block is read for the next announcement.
+/// has come, so that no earlier block is read for the next announcement. A node that lacks blocks
+/// that were read already tells nothing: its data may be an old copy.
 async fn follow_blocks<S: IdentityStore>(
     ids: &Arc<MinerIds<S>>,
     node: &NodeRpc,
@@ -154,6 +155,9 @@ async fn follow_blocks<S: IdentityStore>(
 ) -> Result<(), Error> {
     let before = identity.record();
     let sightings = &before.sightings;
+    if sightings.reach_beyond(tip.height) {
+        return Ok(());
+    }
     let is_awaited = before.awaits_blocks();
     let is_recent = |read_to: BlockRef| tip.height.abs_diff(read_to.height) < MOST_UNREAD;
     if !is_awaited && sightings.read_to.is_some_and(is_recent) {
@@ -161,9 +165,10 @@ async fn follow_blocks<S: IdentityStore>(
     }
     let mut left = Vec::new();
     for sighting in &sightings.recent {
-        let block = node.block_header(&sighting.block.hash).await?;
-        if block.is_none_or(|block| !block.in_main_chain) {
-            left.push(sighting.block.hash);
+        match node.block_header(&sighting.block.hash).await? {
+            Some(block) if block.in_main_chain => {}
+            None if sighting.block.height > tip.height => return Ok(()),
+            _ => left.push(sighting.block.hash),
         }
     }
     let mut view = ChainView { left, ..ChainView::default() };

@@ -25,12 +25,14 @@ use crate::store::IdentityStore;
 ///   knows no key, this fails with [`Error::UnknownToNode`]. A forced rotation makes the new key the
 ///   first.
 ///
-/// If the node cannot tell now, or keeps no miner ids (`minerid=0`), the own record decides. If the
+/// If the node cannot tell now, lacks blocks that were read already, or keeps no miner ids
+/// (`minerid=0`), the own record decides. If the
 /// record does not say that a block has shown the current key, and a document with it was handed
 /// out, this fails with [`Error::NodeNeeded`]. A forced rotation then uses the last key that a block
 /// has shown according to the record.
 ///
-/// Without a node, the current key vouches for the new one, and this logs a warning.
+/// Without a node, this logs a warning, and the current key vouches for the new one. In generation
+/// 0.2, it must have been handed out in a document; if not, the previous key vouches.
 pub async fn rotate_miner_id<S: IdentityStore>(
     ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
@@ -120,6 +122,10 @@ fn rotation_after(
         Shown::Unknowable if is_forced && is_of_0_2 && record.exposure == Exposure::Known => {
             Ok(Rotation::PassOver(record.sightings.acknowledged))
         }
+        // Nobody has a document with the current key.
+        Shown::Unknowable if is_of_0_2 && !record.is_current_key_handed_out() => {
+            Ok(Rotation::PassOver(record.previous_key().number))
+        }
         Shown::Current | Shown::Earlier(_) | Shown::Unknowable => Ok(Rotation::Succeed),
     }
 }
@@ -141,6 +147,12 @@ async fn ask<S: IdentityStore>(
     if is_current_known && !is_rotation_lost && !record.is_lost() {
         return Ok(Shown::Current);
     }
+    if record.sightings.reach_beyond(node.tip().await?.height) {
+        return Ok(Shown::Unanswered("it lacks blocks that were read already".to_owned()));
+    }
+    if record.is_lost() && !node.has_all_blocks().await? {
+        return Ok(Shown::Unanswered("it has not read all blocks yet".to_owned()));
+    }
     if record.is_lost() || nobody_knows(node, &record).await? {
         return Ok(Shown::Nothing);
     }
@@ -160,7 +172,13 @@ async fn is_unfamiliar(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, 
     }
     // The node may be about to list the miner id of its last block.
     sleep(SETTLING).await;
-    Ok(!is_any_known(node, record).await? && node.has_all_blocks().await?)
+    Ok(!is_any_known(node, record).await? && has_all_blocks(node, record).await?)
+}
+
+/// Whether a node has all blocks, among them those that were read for the identity.
+async fn has_all_blocks(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
+    let tip = node.tip().await?;
+    Ok(!record.sightings.reach_beyond(tip.height) && node.has_all_blocks().await?)
 }
 
 /// The number of the last key that blocks of the main chain have shown, or `None` if the node knows
@@ -185,7 +203,7 @@ async fn last_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<Option<u3
 pub(crate) async fn nobody_knows(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     Ok(record.exposure != Exposure::Known
         && !is_any_known(node, record).await?
-        && node.has_all_blocks().await?)
+        && has_all_blocks(node, record).await?)
 }
 
 async fn is_any_known(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
@@ -199,4 +217,33 @@ async fn is_any_known(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, E
 
 async fn is_known(node: &NodeRpc, key: &PublicKey) -> Result<bool, Error> {
     Ok(node.miner_id_info(key).await?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::PrivateKey;
+
+    use super::*;
+    use crate::state::{Change, KeyRecord, Protocol, Vctx};
+
+    fn key(number: u32) -> KeyRecord {
+        KeyRecord { number, public_key: PrivateKey::generate().unwrap().public_key() }
+    }
+
+    #[test]
+    fn without_a_node_a_key_of_which_nobody_has_a_document_vouches_for_none() {
+        let mut record = IdentityRecord::new(key(1), Protocol::Vctx(Vctx::None));
+        let rotation = |record: &IdentityRecord| {
+            rotation_after(Shown::Unknowable, record, &"pool".parse().unwrap(), false).unwrap()
+        };
+        record.apply(&Change::NoteHandedOut(1)).unwrap();
+        for (from, expected) in [(1, Rotation::Succeed), (2, Rotation::PassOver(1))] {
+            assert_eq!(rotation(&record), expected);
+            let change = Change::Rotate { rotation: expected, from, key: key(from + 1) };
+            record.apply(&change).unwrap();
+            assert_eq!(record.previous_key().number, 1);
+        }
+        record.apply(&Change::NoteHandedOut(3)).unwrap();
+        assert_eq!(rotation(&record), Rotation::Succeed);
+    }
 }

@@ -89,6 +89,12 @@ impl Sightings {
         self.unseen = None;
     }
 
+    /// Whether later blocks were read than the tip of a chain with this height.
+    #[cfg(feature = "node")]
+    pub(crate) fn reach_beyond(&self, tip: u32) -> bool {
+        self.read_to.is_some_and(|read_to| read_to.height > tip)
+    }
+
     /// Records the block up to which announcements were looked for.
     pub(super) fn note_read_to(&mut self, read_to: BlockRef) {
         self.read_to = Some(read_to);

@@ -121,6 +121,30 @@ fn a_forced_rotation_begins_anew_where_the_node_knows_no_key() {
     await_known(&site, &alias);
 }
 
+#[test]
+fn a_node_that_lacks_blocks_that_were_read_gives_no_identity_up() {
+    let first_node = node();
+    first_node.mine(30);
+    let mut site = Site::on(&first_node);
+    let old = import(&site);
+    site.cli_ok(&["generateminerid", "--name", "new", "--protocol", "1.0"]);
+    let server = site.server();
+    miner_info::mine_coinbase_document(&first_node, &server, &old);
+    miner_info::mine_from(&first_node, &server, "new");
+    await_known(&site, &old);
+    await_known(&site, "new");
+    assert_eq!(server.stop(), 0);
+    // Like the first node with an old copy of its data, and without peers.
+    let node = node();
+    site.move_to(&node);
+    let server = site.server();
+    for alias in [&old, "new"] {
+        // The record says that a block has shown the key.
+        assert_eq!(rotate(&server, alias), 200, "{alias}");
+        assert_eq!(identity(&site, alias)["exposure"], "known", "{alias}");
+    }
+}
+
 /// An imported alias of generation 0.2 with one key.
 fn import(site: &Site) -> String {
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
