@@ -1,7 +1,10 @@
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use bsv_store::StoreError;
 
 use crate::store::{IdentityStore, IdentityStoreError};
 
@@ -83,7 +86,12 @@ impl HandOutNotes {
         };
         let thread = thread::Builder::new().name("hand-out note".to_owned());
         let told = end.clone();
-        let spawned = thread.spawn(move || end(write().map_err(|error| error.to_string())));
+        let spawned = thread.spawn(move || {
+            // A note that never ends would keep all later ones from being tried.
+            let written = catch_unwind(AssertUnwindSafe(write));
+            let written = written.unwrap_or_else(|_| Err(StoreError::Panicked.into()));
+            end(written.map_err(|error| error.to_string()));
+        });
         if let Err(error) = spawned {
             told(Err(error.to_string()));
         }
@@ -115,5 +123,21 @@ impl Progress {
 impl fmt::Debug for HandOutNotes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandOutNotes").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, feature = "store"))]
+mod tests {
+    use super::*;
+    use crate::store::RedbIdentityStore;
+
+    #[test]
+    fn a_note_that_panics_has_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = RedbIdentityStore::open(dir.path(), "test").unwrap();
+        let notes = HandOutNotes::new(Arc::new(store), Arc::default());
+        assert!(notes.begin(|| "that".to_owned(), |_| panic!("on purpose")));
+        notes.wait();
+        assert!(matches!(*notes.progress.last(), Last::Failed(_)));
     }
 }
