@@ -71,22 +71,24 @@ pub(super) async fn keep_up(shared: &Shared, writer: &Weak<GroupWriter<SqlBatche
     }
 }
 
-/// Removes processes that count as dead. Other processes may then claim their work.
+/// Removes processes that count as dead. Other processes may then claim their work. This process must go on showing that
+/// it is alive: if there is more to do, the claims of the others show them as dead again.
 async fn remove(writer: &Weak<GroupWriter<SqlBatches>>, dead: Vec<ProcessId>) {
-    for process in dead {
-        let Some(writer) = writer.upgrade() else { return };
-        // This process must go on showing that it is alive. If there is more to do, its claims show
-        // the removed process as dead again.
-        match timeout(TICK_PATIENCE, leave(&writer, Some(process))).await.unwrap_or(Ok(false)) {
-            Ok(true) => tracing::warn!(
-                "another server is silent: what it did is taken over (process {})",
-                hex::encode(process.to_bytes())
-            ),
-            // Somebody else was faster.
-            Ok(false) => {}
-            Err(error) => tracing::debug!("a silent server cannot be removed: {error}"),
+    let removing = async {
+        for process in dead {
+            let Some(writer) = writer.upgrade() else { return };
+            match leave(&writer, Some(process)).await {
+                Ok(true) => tracing::warn!(
+                    "another server is silent: what it did is taken over (process {})",
+                    hex::encode(process.to_bytes())
+                ),
+                // Somebody else was faster.
+                Ok(false) => {}
+                Err(error) => tracing::debug!("a silent server cannot be removed: {error}"),
+            }
         }
-    }
+    };
+    let _ = timeout(TICK_PATIENCE, removing).await;
 }
 
 /// Ends all claims of a process, which uses the wallet no more. `None` stands for this process.
