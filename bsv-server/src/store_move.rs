@@ -133,6 +133,8 @@ async fn to_file(
     write_tokens(&from, &config.network_dir)?;
     let stage = config.network_dir.join(STAGE);
     let count = copy_to_file(&from, &stage, options(wallet)).await?;
+    // Others may have taken this process for dead meanwhile, and have changed the wallet.
+    from.be_alone().await.map_err(MoveError::NotAlone)?;
     rename(&stage.join(RedbWalletStore::FILE_NAME), &file)?;
     let _ = fs::remove_dir_all(&stage);
     from.retire().await.map_err(MoveError::NotRetired)?;

@@ -106,7 +106,8 @@ impl PostgresWalletStore {
         Ok(())
     }
 
-    /// Marks the wallet as moved elsewhere. Nothing opens it any more.
+    /// Marks the wallet as moved elsewhere. Nothing opens it any more. Fails if other processes take this one for dead:
+    /// they may have changed the wallet since.
     pub async fn retire(&self) -> Result<(), WalletStoreError> {
         let shared = Arc::clone(&self.shared);
         let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
@@ -153,7 +154,10 @@ impl PostgresWalletStore {
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
     shared.with_connection(async |connection| {
-        transaction::begin(connection, &Wants::default(), Wants::default).await?;
+        let mut wants = Wants::default();
+        shared.want_presence(&mut wants);
+        let (_, known) = transaction::begin(connection, &wants, Wants::default).await?;
+        shared.read_presence(&known)?;
         in_time(connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT")).await
     })
 }

@@ -112,3 +112,14 @@ async fn a_webhook_whose_id_does_not_fit_is_named_before_it_becomes_another_one(
     let refused = copy_wallet(&source, &database).await.unwrap_err().to_string();
     assert!(refused.contains("webhook 8000000000000000 has an id"), "{refused}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_was_taken_for_dead_retires_no_wallet() {
+    let url = SERVER.url("retiring");
+    let database = open(&url);
+    database.be_alone().await.unwrap();
+    SERVER.query("DELETE FROM retiring.process");
+    assert!(database.retire().await.is_err());
+    assert!(database.be_alone().await.is_err());
+    assert_eq!(SERVER.query("SELECT count(*) FROM retiring.meta WHERE name = 'moved wallet'"), "0");
+}
