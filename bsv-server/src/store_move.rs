@@ -135,9 +135,16 @@ async fn to_file(
     let count = copy_to_file(&from, &stage, options(wallet)).await?;
     // Others may have taken this process for dead meanwhile, and have changed the wallet.
     from.be_alone().await.map_err(MoveError::NotAlone)?;
-    rename(&stage.join(RedbWalletStore::FILE_NAME), &file)?;
+    let staged = stage.join(RedbWalletStore::FILE_NAME);
+    rename(&staged, &file)?;
+    if let Err(error) = from.retire().await {
+        if !from.is_overtaken() {
+            return Err(MoveError::NotRetired(error));
+        }
+        rename(&file, &staged)?;
+        return Err(MoveError::NotAlone(error));
+    }
     let _ = fs::remove_dir_all(&stage);
-    from.retire().await.map_err(MoveError::NotRetired)?;
     Ok(count)
 }
 

@@ -121,6 +121,11 @@ impl PostgresWalletStore {
         let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
     }
 
+    /// Whether other processes take this one for dead.
+    pub fn is_overtaken(&self) -> bool {
+        *self.shared.is_overtaken.borrow()
+    }
+
     /// The access tokens of the servers, by their ids. This blocks.
     pub fn tokens(&self) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
         tokens::read(&self.shared)

@@ -119,7 +119,9 @@ async fn whoever_was_taken_for_dead_retires_no_wallet() {
     let database = open(&url);
     database.be_alone().await.unwrap();
     SERVER.query("DELETE FROM retiring.process");
+    assert!(!database.is_overtaken());
     assert!(database.retire().await.is_err());
+    assert!(database.is_overtaken());
     assert!(database.be_alone().await.is_err());
     assert_eq!(SERVER.query("SELECT count(*) FROM retiring.meta WHERE name = 'moved wallet'"), "0");
 }

@@ -209,6 +209,27 @@ fn a_wallet_is_moved_to_a_database_and_back() {
 }
 
 #[test]
+fn a_wallet_that_others_take_over_while_it_is_moved_stays_in_the_database() {
+    let site = site(&SERVER.url("silent"));
+    let server = site.server();
+    create_invoice(server.wallet());
+    assert_eq!(server.stop(), 0);
+    // Whoever opens the wallet is taken for dead at once.
+    SERVER.query(
+        "CREATE FUNCTION silent.take_over() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN DELETE FROM silent.process; RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER taken_over AFTER INSERT ON silent.process \
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION silent.take_over()",
+    );
+    let refused = site.cli(&["store", "move", "--yes", "--to", "file"]);
+    assert!(refused.stderr.contains("other servers have taken over"), "{}", refused.stderr);
+    assert!(!site.network_dir().join("wallet.redb").exists());
+    SERVER.query("DROP TRIGGER taken_over ON silent.process");
+    let server = site.server();
+    assert_eq!(count_invoices(server.wallet()), 1);
+}
+
+#[test]
 fn a_loss_is_accepted_by_hand() {
     let site = site(&SERVER.url("lost"));
     let server = site.server();
