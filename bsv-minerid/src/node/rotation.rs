@@ -26,10 +26,9 @@ use crate::store::IdentityStore;
 ///   first.
 ///
 /// If the node cannot tell now, lacks blocks that were read already, or keeps no miner ids
-/// (`minerid=0`), the own record decides. If the
-/// record does not say that a block has shown the current key, and a document with it was handed
-/// out, this fails with [`Error::NodeNeeded`]. A forced rotation then uses the last key that a block
-/// has shown according to the record.
+/// (`minerid=0`), the own record decides. If the record does not say that a block has shown the
+/// current key, and a document with it was handed out, this fails with [`Error::NodeNeeded`]. A
+/// forced rotation then uses the last key that a block has shown according to the record.
 ///
 /// Without a node, this logs a warning, and the current key vouches for the new one. In generation
 /// 0.2, it must have been handed out in a document; if not, the previous key vouches.
