@@ -420,7 +420,7 @@ mod tests {
     use crate::model::process::ProcessId;
     use crate::model::receipt::ReceiptKey;
     use crate::model::transaction::{
-        BlockPlace, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
+        BlockPlace, FollowedUntil, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
     };
 
     /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
@@ -450,7 +450,7 @@ mod tests {
             shown: ShownAs::Nothing,
             satoshis: 1,
             at: Timestamp::from_micros(1),
-            are_bytes_dropped: false,
+            raw: RawBytes::Short,
         };
         note_row::<Transactions>(known, &1, &record);
         let key = |maker, vout| (1, ReceiptKey { maker, vout });
