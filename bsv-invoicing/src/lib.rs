@@ -50,7 +50,7 @@ pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Sett
 pub use model::time::{Timestamp, TimestampParseError};
 pub use model::transaction::{
     BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof,
-    Purpose, ShownAs, TransactionRecord, TransactionState,
+    Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
 };
 pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
 pub use model::webhook::{

@@ -8,105 +8,109 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use crate::ledger::effects::{spent_by, transaction};
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    FollowedTip, MinedAt, RawTransactions, Receipts, Rows, RowsOf, Transactions, try_all,
+    MinedAt, RawTransactions, ReadRows, Receipts, Rows, RowsOf, Transactions, try_all,
 };
-use crate::ledger::{Books, Command};
+use crate::ledger::{Books, Command, Query};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::transaction::{BlockPlace, EncodedTransaction, TransactionRecord};
+use crate::model::transaction::{EncodedTransaction, RawBytes, TransactionRecord};
 
 /// How many blocks must follow the block of a transaction. No reorganisation is expected to be that
 /// long.
-const DEPTH: u32 = 100;
-/// The longest transaction whose bytes stay for ever, in bytes.
-const MAX_KEPT_LEN: usize = 100_000;
+pub(crate) const DEPTH: u32 = 100;
 /// How many outputs of a transaction are looked at together. Strangers choose how many there are.
 const OUTPUTS_AT_ONCE: usize = 1000;
 
-/// Drops the bytes of long transactions that nobody needs any more once the chain has this tip. They
-/// are those that the tip makes deep enough, and those whose outputs such a transaction spends.
-///
-/// This comes before [`FollowTip`](super::FollowTip). Whoever is interrupted begins again at the
-/// tip that was followed before.
+/// The long transactions whose bytes nobody may need any more since some blocks are deep enough:
+/// those in these blocks, and those whose outputs such a transaction spends. [`DropBytes`] decides.
 #[derive(Clone, Copy, Debug)]
-pub struct DropBytes {
-    /// The height of the tip.
-    pub tip: u32,
+pub struct GetLong {
     /// Only transactions after this place are looked at: the height of a block, and the number of a
     /// transaction in it.
     pub after: (u32, u64),
-    /// How many are looked at, at most.
+    /// The height of the tip.
+    pub tip: u32,
+    /// How many transactions in blocks are looked at, at most.
     pub limit: usize,
 }
 
-impl DropBytes {
+/// A part of the answer of [`GetLong`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LongTransactions {
+    /// Their numbers.
+    pub numbers: Vec<u64>,
+    /// The place of the last transaction that was looked at, if there may be more.
+    pub next: Option<(u32, u64)>,
+}
+
+impl GetLong {
     /// The place to begin after, if the chain was followed up to this height before.
     pub fn begin(followed: Option<u32>) -> (u32, u64) {
         (followed.unwrap_or_default().saturating_sub(DEPTH), u64::MAX)
     }
 }
 
-impl Command for DropBytes {
-    /// The place of the last transaction that was looked at, if there may be more.
-    type Answer = Option<(u32, u64)>;
+impl Query for GetLong {
+    type Answer = LongTransactions;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error> {
+    fn run<R: ReadRows>(self, rows: &R) -> Result<LongTransactions, R::Error> {
         let deepest = self.tip.checked_sub(DEPTH).filter(|height| *height >= self.after.0);
-        let Some(height) = deepest else { return Ok(None) };
+        let Some(height) = deepest else { return Ok(LongTransactions::default()) };
         let rest = (Bound::Excluded(self.after), Bound::Included((height, u64::MAX)));
-        let mined = books.rows.first::<MinedAt>(rest, Ascending, self.limit)?;
-        books.drop_bytes_up_to(height, mined.iter().map(|((_, number), ())| *number))?;
-        let last = mined.last().map(|(place, ())| *place);
-        Ok(last.filter(|_| mined.len() == self.limit))
+        let mined = rows.first::<MinedAt>(rest, Ascending, self.limit)?;
+        let spent = try_all(&mined, |((_, number), ())| spent_by(rows, *number))?;
+        let makers = spent.iter().flatten().map(|key| key.maker);
+        let numbers: BTreeSet<_> =
+            mined.iter().map(|((_, number), ())| *number).chain(makers).collect();
+        let records =
+            try_all(numbers, |number| Ok::<_, R::Error>((number, transaction(rows, number)?)))?;
+        let long = records.into_iter().filter(|(_, record)| record.raw == RawBytes::Long);
+        let last = mined.last().filter(|_| mined.len() == self.limit);
+        Ok(LongTransactions {
+            numbers: long.map(|(number, _)| number).collect(),
+            next: last.map(|(place, ())| *place),
+        })
+    }
+}
+
+/// Drops the bytes of a long transaction, unless somebody may need them.
+///
+/// This comes before [`FollowTip`](super::FollowTip). Whoever is interrupted begins again at the
+/// tip that was followed before.
+#[derive(Clone, Copy, Debug)]
+pub struct DropBytes {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The height of the tip.
+    pub tip: u32,
+}
+
+impl Command for DropBytes {
+    type Answer = ();
+
+    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+        let record = books.known_transaction(self.transaction)?;
+        match self.tip.checked_sub(DEPTH) {
+            Some(height) if !books.is_needed(self.transaction, &record, height)? => {
+                books.drop_bytes(self.transaction, record)
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 impl<R: Rows> Books<R> {
-    /// A transaction has turned out to be in a block. If that is deep already, no later tip drops
-    /// what nobody needs any more.
-    pub(crate) fn drop_bytes_after(
-        &mut self,
-        number: u64,
-        block: BlockPlace,
-    ) -> Result<(), R::Error> {
-        let tip = self.rows.get::<FollowedTip>(&())?;
-        let height = tip.and_then(|tip| tip.height.checked_sub(DEPTH));
-        match height.filter(|height| block.height <= *height) {
-            Some(height) => self.drop_bytes_up_to(height, [number]),
-            None => Ok(()),
-        }
-    }
-
-    /// Drops the bytes of these transactions and of those whose outputs they spend, if nobody needs
-    /// them. Blocks up to this height are deep enough.
-    fn drop_bytes_up_to(
-        &mut self,
-        height: u32,
-        numbers: impl IntoIterator<Item = u64>,
-    ) -> Result<(), R::Error> {
-        let numbers: Vec<_> = numbers.into_iter().collect();
-        let spent = try_all(&numbers, |number| self.spent_by(*number))?;
-        let makers = spent.iter().flatten().map(|key| key.maker);
-        let numbers: BTreeSet<_> = numbers.iter().copied().chain(makers).collect();
-        try_all(numbers, |number| {
-            let record = self.transaction(number)?;
-            match self.is_needed(number, &record, height)? {
-                true => Ok(()),
-                false => self.drop_bytes(number, record),
-            }
-        })
-        .map(drop)
-    }
-
-    /// Whether somebody may need the bytes of a transaction.
+    /// Whether somebody may need the bytes of a transaction. Blocks up to this height are deep
+    /// enough.
     fn is_needed(
         &self,
         number: u64,
         record: &TransactionRecord,
         height: u32,
     ) -> Result<bool, R::Error> {
-        if record.are_bytes_dropped || !is_deep(record, height) {
+        if !is_deep(record, height) {
             return Ok(true);
         }
         // Its fee is not on record. Only whoever has keys of the wallet makes such a transaction.
@@ -150,12 +154,11 @@ impl<R: Rows> Books<R> {
         number: u64,
         record: TransactionRecord,
     ) -> Result<(), R::Error> {
-        let raw = self.rows.get::<RawTransactions>(&number)?;
-        if raw.is_none_or(|raw| raw.len() <= MAX_KEPT_LEN) {
+        if record.raw != RawBytes::Long {
             return Ok(());
         }
         self.rows.remove::<RawTransactions>(number)?;
-        let record = TransactionRecord { are_bytes_dropped: true, ..record };
+        let record = TransactionRecord { raw: RawBytes::Dropped, ..record };
         self.rows.put::<Transactions>(number, &record)
     }
 
@@ -167,11 +170,11 @@ impl<R: Rows> Books<R> {
         record: TransactionRecord,
         transaction: &EncodedTransaction,
     ) -> Result<TransactionRecord, R::Error> {
-        if !record.are_bytes_dropped || record.state.block().is_some() {
+        if record.raw != RawBytes::Dropped || record.state.block().is_some() {
             return Ok(record);
         }
         self.rows.add::<RawTransactions>(number, &transaction.bytes)?;
-        let record = TransactionRecord { are_bytes_dropped: false, ..record };
+        let record = TransactionRecord { raw: RawBytes::of(&transaction.bytes), ..record };
         self.rows.put::<Transactions>(number, &record)?;
         Ok(record)
     }

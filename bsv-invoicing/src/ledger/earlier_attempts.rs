@@ -9,7 +9,7 @@ use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions, try_all}
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
-use crate::model::transaction::TransactionState;
+use crate::model::transaction::{RawBytes, TransactionState};
 
 /// How many descendants of a coin's spender are searched for a free coin.
 const MAX_DESCENDANTS: usize = 100;
@@ -108,7 +108,7 @@ impl<R: Rows> Books<R> {
 
     /// The receipts that a transaction spends, in the order of its inputs if its bytes are kept.
     fn in_order(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
-        if self.transaction(number)?.are_bytes_dropped {
+        if self.transaction(number)?.raw == RawBytes::Dropped {
             return self.spent_by(number);
         }
         let bytes = self.rows.get::<RawTransactions>(&number)?;

@@ -90,11 +90,12 @@ impl<R: Rows> Books<R> {
         try_all(spent, |key| self.recount_coin(number, *key, &before, &after))?;
         self.tell_outgoing((&before, &after), at)?;
         let told = Tellings::of(&before, new).incoming;
-        for (invoice, Paid { satoshis, .. }) in paid_by(&self.rows, &self.figures, &made)? {
+        let paid = paid_by(&self.rows, &self.figures, &made)?;
+        try_all(paid, |(invoice, Paid { satoshis, .. })| {
             let was_in_flight = self.end_flight(number, invoice, before.state, new)?;
             let payment = Payment { transaction: number, invoice, satoshis, told };
-            self.recount_invoice(&payment, (&before, &after), was_in_flight, at)?;
-        }
+            self.recount_invoice(&payment, (&before, &after), was_in_flight, at)
+        })?;
         self.tell_unassigned((number, &after), &made, &told, at)?;
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;

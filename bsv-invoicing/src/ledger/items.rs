@@ -19,7 +19,7 @@ use crate::model::invoice::Invoice;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::Received;
 use crate::model::transaction::{
-    BlockPlace, FoundProof, Proof, Purpose, TransactionRecord, TransactionState,
+    BlockPlace, FoundProof, Proof, Purpose, RawBytes, TransactionRecord, TransactionState,
 };
 
 /// One item of the books about money.
@@ -310,7 +310,7 @@ fn ledger_transaction<R: ReadRows>(
         number,
         txid: record.txid,
         transaction: raw.and_then(|bytes| Transaction::from_bytes(&bytes).ok()),
-        are_bytes_dropped: record.are_bytes_dropped,
+        are_bytes_dropped: record.raw == RawBytes::Dropped,
         purpose: record.purpose,
         state: record.state,
         satoshis: record.satoshis,

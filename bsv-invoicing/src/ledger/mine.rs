@@ -44,9 +44,9 @@ impl<R: Rows> Books<R> {
         let at = self.next_event_at(now);
         let last = self.rows.first::<Proofs>((number, 0)..=(number, u32::MAX), Descending, 1)?;
         let sequence = last.first().map_or(0, |((_, sequence), _)| *sequence) + 1;
-        let found = FoundProof { sequence, proof: proof.clone(), found_at: at, is_read: false };
+        let proof = proof.clone();
+        let found = FoundProof { sequence, proof, found_at: at, is_read: false };
         self.rows.put::<Proofs>((number, sequence), &found)?;
-        self.show(number, record, new, at)?;
-        self.drop_bytes_after(number, proof.block)
+        self.show(number, record, new, at)
     }
 }

@@ -16,7 +16,7 @@ use crate::model::movement::{Movement, MovementKind, MovementPage, MovementQuery
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::payment::IncomingState;
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::transaction::{Purpose, TransactionRecord};
+use crate::model::transaction::{Purpose, RawBytes, TransactionRecord};
 
 /// How many transactions are looked at for one part. A part also ends when it has this many
 /// movements, but never within a transaction.
@@ -183,6 +183,6 @@ fn movement(record: &TransactionRecord, kind: MovementKind) -> Movement {
         state: IncomingState::of(record.state),
         block: record.state.block(),
         block_time: None,
-        are_bytes_dropped: record.are_bytes_dropped,
+        are_bytes_dropped: record.raw == RawBytes::Dropped,
     }
 }

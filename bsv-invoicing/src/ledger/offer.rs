@@ -14,7 +14,8 @@ use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    EncodedTransaction, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
+    EncodedTransaction, FollowedUntil, Purpose, RawBytes, ShownAs, TransactionRecord,
+    TransactionState,
 };
 
 /// Records a payment of an invoice before the wallet offers it to the network. At most one payment
@@ -189,7 +190,7 @@ impl<R: Rows> Books<R> {
             shown: ShownAs::Nothing,
             satoshis,
             at,
-            are_bytes_dropped: false,
+            raw: RawBytes::of(&transaction.bytes),
         };
         self.rows.add::<Transactions>(number, &record)?;
         self.rows.add::<TransactionNumbers>((txid, number), &())?;

@@ -78,12 +78,12 @@ impl Page {
         let first = ReceiptKey { maker, vout: paid.first };
         let (mut from, end) = (self.start.max(first), ReceiptKey { maker, vout: u32::MAX });
         loop {
+            // A page does not end with a refused one, because the network may still show it.
+            if record.state == TransactionState::Refused {
+                return Ok(true);
+            }
             if self.is_full() {
                 return Ok(false);
-            }
-            if record.state == TransactionState::Refused {
-                (self.last, self.looked_at) = (Some(first), self.looked_at + 1);
-                return Ok(true);
             }
             let receipts = rows.first::<Receipts>(from..=end, Ascending, AT_ONCE)?;
             let is_end = receipts.len() < AT_ONCE;

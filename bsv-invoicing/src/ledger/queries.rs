@@ -31,7 +31,7 @@ use crate::model::receipt::ReceiptKey;
 use crate::model::settlement::Received;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    BlockPlace, Followed, FoundProof, Purpose, TransactionRecord, TransactionState,
+    BlockPlace, Followed, FoundProof, Purpose, RawBytes, TransactionRecord, TransactionState,
 };
 use crate::model::withdrawal::Withdrawal;
 
@@ -399,7 +399,7 @@ fn state_of<R: ReadRows>(rows: &R, number: u64) -> Result<TransactionState, R::E
 fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
     let (bytes, record) =
         (rows.get::<RawTransactions>(&number)?, rows.get::<Transactions>(&number)?);
-    if let Some(dropped) = record.filter(|record| record.are_bytes_dropped) {
+    if let Some(dropped) = record.filter(|record| record.raw == RawBytes::Dropped) {
         return Err(Refusal::BytesDropped(dropped.txid).into());
     }
     let Some(bytes) = bytes else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! The network or the payee refuses a payment.
 
-use crate::ledger::rows::Order::Ascending;
+use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
     Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
     Transactions, Unassigned, try_all,
@@ -20,10 +20,11 @@ pub struct Refuse {
     pub now: Timestamp,
 }
 
-/// How many refused payments of an invoice are kept, in case the network shows one later.
+/// How many refused payments among the newest of an invoice are kept, in case the network shows one
+/// later.
 const MAX_REFUSED: usize = 4;
-/// How many payments of an invoice are searched for refused ones. Strangers may send any number. An
-/// invoice with more payments keeps no refused ones.
+/// How many of the newest payments of an invoice are searched for refused ones. Strangers may send
+/// any number.
 const MAX_SEARCHED: usize = 100;
 /// The longest refused payment that is kept, in bytes, together with the ancestors that came with
 /// it. A limit keeps attackers from filling the disk.
@@ -96,10 +97,7 @@ impl<R: Rows> Books<R> {
             return Ok(false);
         }
         let all = (invoice, 0)..=(invoice, u64::MAX);
-        let payments = self.rows.first::<Incoming>(all, Ascending, MAX_SEARCHED + 1)?;
-        if payments.len() > MAX_SEARCHED {
-            return Ok(false);
-        }
+        let payments = self.rows.first::<Incoming>(all, Descending, MAX_SEARCHED)?;
         let are_refused = try_all(payments, |((_, other), _)| {
             Ok::<_, R::Error>(self.transaction(other)?.state == TransactionState::Refused)
         })?;

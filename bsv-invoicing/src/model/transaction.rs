@@ -193,8 +193,30 @@ pub struct TransactionRecord {
     pub satoshis: u64,
     /// When it arrived, or when the wallet made it.
     pub at: Timestamp,
-    /// Whether the wallet has dropped its bytes: see [`DropBytes`](crate::ledger::DropBytes).
-    pub are_bytes_dropped: bool,
+    /// Whether the wallet keeps its bytes.
+    pub raw: RawBytes,
+}
+
+/// Whether the wallet keeps the bytes of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum RawBytes {
+    /// They are short, and stay for ever.
+    Short = 0,
+    /// They stay as long as somebody may need them: see [`DropBytes`](crate::ledger::DropBytes).
+    Long = 1,
+    /// They are dropped.
+    Dropped = 2,
+}
+
+/// The longest transaction whose bytes stay for ever, in bytes.
+const MAX_SHORT_LEN: usize = 100_000;
+
+impl RawBytes {
+    /// Of a transaction whose bytes are stored now.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        if bytes.len() > MAX_SHORT_LEN { Self::Long } else { Self::Short }
+    }
 }
 
 impl TransactionRecord {

@@ -415,21 +415,25 @@ mod tests {
     use super::tables::{SqlKind, TableId};
     use super::*;
     use crate::ledger::events::{EventDetails, EventRow};
+    use crate::ledger::figures::Figures;
     use crate::ledger::queries::{GetEvents, GetFollowed};
     use crate::ledger::rows::{
-        Events, FollowedTransactions, MinedAt, Reservations, Spendable, Spends, TransactionNumbers,
-        Transactions,
+        AllFigures, Events, FollowedTransactions, Invoices, MinedAt, Receipts, Reservations,
+        Spendable, Spends, TransactionNumbers, Transactions,
     };
     use crate::ledger::{
-        ForgetBlock, GetKnown, Notice, Noticed, Release, Reserve, See, ShownPlace, Unfollow,
+        Displace, ForgetBlock, GetKnown, Notice, Noticed, Release, Reserve, See, ShownPlace,
+        Unfollow,
     };
-    use crate::model::coin::{Spending, Trust};
+    use crate::model::coin::{Chain, KeyPath, Spending, Trust};
     use crate::model::event::EventKind;
+    use crate::model::holdings::Holdings;
+    use crate::model::invoice::Invoice;
     use crate::model::outgoing::OutgoingPurpose;
     use crate::model::process::ProcessId;
-    use crate::model::receipt::ReceiptKey;
+    use crate::model::receipt::{Receipt, ReceiptKey};
     use crate::model::transaction::{
-        BlockPlace, FollowedUntil, Purpose, ShownAs, TransactionRecord, TransactionState,
+        BlockPlace, FollowedUntil, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
     };
 
     /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
@@ -450,8 +454,8 @@ mod tests {
         known.add_row(K::TABLE_ID, K::key_cells(key), Some(K::row_cells(row)));
     }
 
-    /// Takes note of the transaction 1, which spends 100 receipts.
-    fn note_spending(known: &mut Known, state: TransactionState) {
+    /// Takes note of the transaction 1, which spends so many receipts.
+    fn note_spending(known: &mut Known, state: TransactionState, count: u64) {
         let record = TransactionRecord {
             txid: Txid::from_bytes([1; 32]),
             purpose: Purpose::Found,
@@ -459,12 +463,12 @@ mod tests {
             shown: ShownAs::Nothing,
             satoshis: 1,
             at: Timestamp::from_micros(1),
-            are_bytes_dropped: false,
+            raw: RawBytes::Short,
         };
         note_row::<Transactions>(known, &1, &record);
         let key = |maker, vout| (1, ReceiptKey { maker, vout });
         let all = (key(0, 0), Bound::Included(key(u64::MAX, u32::MAX)));
-        let spends = (2..=101).map(|maker| (key(maker, 0), ()));
+        let spends = (2..2 + count).map(|maker| (key(maker, 0), ()));
         note::<Spends>(known, all, spends, usize::MAX);
     }
 
@@ -532,10 +536,47 @@ mod tests {
     #[test]
     fn one_run_finds_all_receipts_that_a_shown_transaction_spends() {
         let mut known = Known::default();
-        note_spending(&mut known, TransactionState::Offered);
+        note_spending(&mut known, TransactionState::Offered, 100);
         let now = Timestamp::from_micros(2);
         let shown = See { transaction: 1, is_fee_sufficient: true, now };
         assert_eq!(missing_in(&shown, &known, TableId::Receipts), 100);
+    }
+
+    #[test]
+    fn one_run_finds_the_sums_of_all_invoices_that_a_lost_transaction_has_paid() {
+        let mut known = Known::default();
+        let holdings = Holdings { unconfirmed: 100, coins: 100, ..Holdings::default() };
+        let figures = Figures { last_invoice: 100, holdings, ..Figures::default() };
+        note_row::<AllFigures>(&mut known, &(), &figures);
+        note_spending(&mut known, TransactionState::Seen, 0);
+        for number in 1..=100 {
+            let invoice = Invoice {
+                number,
+                id: "AAAAAAAAAAAA".parse().unwrap(),
+                satoshis: 1,
+                description: None,
+                reference: None,
+                created_at: Timestamp::from_micros(1),
+                expires_at: Timestamp::MAX,
+                payment_received_at: None,
+                refund_to: None,
+                refunded_at: None,
+                in_flight: false,
+                deleted_at: None,
+            };
+            note_row::<Invoices>(&mut known, &number, &invoice);
+        }
+        let all = (
+            ReceiptKey { maker: 1, vout: 0 },
+            Bound::Included(ReceiptKey { maker: 1, vout: u32::MAX }),
+        );
+        let paying = (1..=100).map(|index| {
+            let key = KeyPath { account: 0, chain: Chain::Receive, index };
+            (ReceiptKey { maker: 1, vout: index }, Receipt { satoshis: 1, key, spender: None })
+        });
+        note::<Receipts>(&mut known, all, paying, usize::MAX);
+        let displace = Displace { transaction: 1, now: Timestamp::from_micros(2) };
+        assert_eq!(missing_in(&displace, &known, TableId::ReceivedFor), 100);
     }
 
     #[test]
@@ -599,7 +640,7 @@ mod tests {
     #[test]
     fn one_run_finds_all_receipts_that_a_transaction_spends_which_is_followed_no_longer() {
         let mut known = Known::default();
-        note_spending(&mut known, TransactionState::Refused);
+        note_spending(&mut known, TransactionState::Refused, 100);
         let until = FollowedUntil::Time(Timestamp::from_micros(1));
         note_row::<FollowedTransactions>(&mut known, &1, &until);
         assert_eq!(missing_in(&Unfollow { transaction: 1 }, &known, TableId::Receipts), 100);

@@ -22,7 +22,7 @@ use crate::ledger::rows::Damaged;
 use crate::ledger::{Contest, Displace, Invalidate, TellContested, Unfollow};
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Followed, FollowedUntil, Purpose, TransactionState};
+use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, NO_INDEX, away};
@@ -256,7 +256,7 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         let node = round.node;
         let Followed { number, record, .. } = *followed;
-        if record.are_bytes_dropped {
+        if record.raw == RawBytes::Dropped {
             // The chain has lost more blocks than anyone expects. Others must send it again.
             return self.contest(number, following).await;
         }

@@ -8,8 +8,8 @@ use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
 use bsv_invoicing::ledger::rows::{OUTSIDE_BLOCKS, Paid};
 use bsv_invoicing::{
-    BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, ReceiptKey, Timestamp,
-    TransactionState,
+    BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, RawBytes, ReceiptKey,
+    Timestamp, TransactionState,
 };
 
 use crate::network::Network;
@@ -26,13 +26,17 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     assert_eq!(rows.spendable, told.spendable(&holders), "what can be spent");
 
     let expected = told.entries.iter().map(|(number, it)| {
-        let txid = network.transactions[it.transaction].txid;
-        (*number, (txid, it.purpose, it.state, it.shown, it.are_bytes_dropped))
+        let shown = &network.transactions[it.transaction];
+        let raw = match it.are_bytes_dropped {
+            true => RawBytes::Dropped,
+            false if shown.is_long => RawBytes::Long,
+            false => RawBytes::Short,
+        };
+        (*number, (shown.txid, it.purpose, it.state, it.shown, raw))
     });
     let stored = rows.transactions.iter();
-    let stored = stored.map(|(number, it)| {
-        (*number, (it.txid, it.purpose, it.state, it.shown, it.are_bytes_dropped))
-    });
+    let stored =
+        stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.shown, it.raw)));
     same(stored, expected, "transactions");
     let kept = told.entries.iter().filter(|(_, it)| !it.are_bytes_dropped);
     same(rows.raw_transactions.keys(), kept.map(|(number, _)| number), "bytes of transactions");

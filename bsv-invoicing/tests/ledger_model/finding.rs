@@ -68,9 +68,9 @@ impl World {
             let entry = world.told.entries.get_mut(&number).unwrap();
             entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
             world.told.show(number, state, at);
-            world.told.drop_bytes(&world.network);
         })
         .unwrap();
+        self.drop_bytes_found_late();
     }
 
     /// The wallet looks again at a transaction that it knows, and gets its bytes again.
@@ -107,11 +107,11 @@ impl World {
                 }
                 if is_news {
                     world.told.show(number, state, at);
-                    world.told.drop_bytes(&world.network);
                 }
             }
         })
         .unwrap();
+        self.drop_bytes_found_late();
     }
 
     fn output(&self, payee: Payee, satoshis: u64) -> Option<Output> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, Mine, Recover,
-    Recovered, Refusal, See,
+    CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
+    Recover, Recovered, Refusal, See,
 };
 use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, ShownAs, TransactionState};
 
@@ -107,10 +107,10 @@ impl World {
             if world.told.state(transaction) != new {
                 world.told.entries.get_mut(&transaction).unwrap().proofs += 1;
                 world.told.show(transaction, new, at);
-                world.told.drop_bytes(&world.network);
             }
         });
         assert_eq!(matches!(mined, Err(Refusal::Reorganised)), is_late, "{mined:?}");
+        self.drop_bytes_found_late();
     }
 
     pub(crate) fn show_rival(&mut self, transaction: Pick, rival: Pick, showing: Showing) {
@@ -214,9 +214,31 @@ impl World {
             world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
             let state = block.map_or(TransactionState::Seen, TransactionState::Mined);
             world.told.show(last + 1, state, at);
-            world.told.drop_bytes(&world.network);
         })
         .unwrap();
+        self.drop_bytes_found_late();
+    }
+
+    /// The wallet drops the bytes of long transactions that nobody needs any more.
+    fn drop_bytes_after(&mut self, place: (u32, u64), tip: u32) {
+        let mut next = Some(place);
+        let mut rows = self.rows.clone();
+        while let Some(after) = next {
+            let long = GetLong { after, tip, limit: 2 }.run(&rows).unwrap();
+            for transaction in long.numbers {
+                rows.execute(&DropBytes { transaction, tip }).unwrap();
+            }
+            next = long.next;
+        }
+        self.rows = rows;
+    }
+
+    /// The same for transactions that were deep when the wallet found them.
+    pub(crate) fn drop_bytes_found_late(&mut self) {
+        if let Some(tip) = self.told.followed {
+            self.drop_bytes_after((0, 0), tip);
+            self.told.drop_bytes(&self.network);
+        }
     }
 
     /// The chain grows, and the wallet follows it. The first blocks hold the mempool, and the
@@ -240,12 +262,7 @@ impl World {
             }
         }
         let BlockPlace { hash, height } = self.network.new_block_after(blocks);
-        let mut next = Some(DropBytes::begin(self.told.followed));
-        let mut rows = self.rows.clone();
-        while let Some(after) = next {
-            next = rows.execute(&DropBytes { tip: height, after, limit: 2 }).unwrap();
-        }
-        self.rows = rows;
+        self.drop_bytes_after(GetLong::begin(self.told.followed), height);
         let tip = FollowedBlock { height, hash };
         self.execute(&FollowTip { tip }, |world, _| {
             world.told.followed = Some(height);

@@ -3,8 +3,8 @@
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::GetShown;
 use bsv_invoicing::ledger::rows::FollowedBlock;
-use bsv_invoicing::ledger::{DropBytes, FollowTip, Offer, Recover, Recovered};
-use bsv_invoicing::{Movement, MovementQuery, ReceiptKey, WalletStore};
+use bsv_invoicing::ledger::{DropBytes, FollowTip, GetLong, Offer, Recover, Recovered};
+use bsv_invoicing::{Movement, MovementQuery, RawBytes, ReceiptKey, WalletStore};
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut};
 
 use super::making::*;
@@ -37,13 +37,22 @@ fn long(mut transaction: Transaction) -> Transaction {
     transaction
 }
 
+/// Drops what nobody needs any more with a tip. Mined transactions are looked at one by one.
+async fn drop_after(store: &impl WalletStore, place: (u32, u64), tip: u32) {
+    let mut next = Some(place);
+    while let Some(after) = next {
+        let long = store.list(GetLong { after, tip, limit: 1 }).await.unwrap();
+        for transaction in long.numbers {
+            store.execute(DropBytes { transaction, tip }).await.unwrap();
+        }
+        next = long.next;
+    }
+}
+
 /// The chain grows up to a height. Everything is looked at one by one.
 async fn follow(store: &impl WalletStore, height: u32) {
     let followed = store.followed_tip().await.unwrap().map(|tip| tip.height);
-    let mut next = Some(DropBytes::begin(followed));
-    while let Some(after) = next {
-        next = store.execute(DropBytes { tip: height, after, limit: 1 }).await.unwrap();
-    }
+    drop_after(store, GetLong::begin(followed), height).await;
     let tip = FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) };
     store.execute(FollowTip { tip }).await.unwrap();
 }
@@ -51,7 +60,7 @@ async fn follow(store: &impl WalletStore, height: u32) {
 /// Whether the bytes of a transaction are dropped. All answers must agree about that.
 async fn is_dropped(store: &impl WalletStore, number: u64) -> bool {
     let record = store.record(number).await.unwrap().unwrap();
-    let is_dropped = record.are_bytes_dropped;
+    let is_dropped = record.raw == RawBytes::Dropped;
     if is_dropped {
         let answer = store.transaction(number).await;
         assert_refused!(answer, Refusal::BytesDropped(txid) if txid == record.txid);
@@ -137,6 +146,7 @@ pub(super) async fn found_late(store: &impl WalletStore) {
     notice(store, &long(paying_invoices(&[(1, SATOSHIS)], 1)), block(7), 1).await;
     assert!(!is_dropped(store, 1).await);
     spend(store, "a", SATOSHIS, 100).await;
+    drop_after(store, (6, 0), 200).await;
     assert!(is_dropped(store, 1).await);
     notice(store, &long(paying_invoices(&[(1, SATOSHIS)], 2)), block(7), 1).await;
     spend(store, "b", SATOSHIS, 101).await;
@@ -172,16 +182,19 @@ pub(super) async fn in_parts(store: &impl WalletStore) {
         notice(store, &long(paying_invoices(&[(1, SATOSHIS)], number)), block(7), 1).await;
         spend(store, &format!("payee {number}"), SATOSHIS, 7).await;
     }
-    let drop = |after, limit| store.execute(DropBytes { tip: 107, after, limit });
-    assert_eq!(DropBytes::begin(Some(50)), (0, u64::MAX));
-    assert_eq!(drop((0, u64::MAX), 2).await.unwrap(), Some((7, 2)));
+    let long = async |after, limit| {
+        let long = store.list(GetLong { after, tip: 107, limit }).await.unwrap();
+        (long.numbers, long.next)
+    };
+    assert_eq!(GetLong::begin(Some(50)), (0, u64::MAX));
+    assert_eq!(long((0, u64::MAX), 2).await, (vec![1], Some((7, 2))));
+    assert_eq!(long((7, 2), 2).await, (vec![3], Some((7, 4))));
+    assert_eq!(long((7, 4), 2).await, (vec![], None));
+    store.execute(DropBytes { transaction: 1, tip: 107 }).await.unwrap();
     assert!(is_dropped(store, 1).await && !is_dropped(store, 3).await);
-    assert_eq!(drop((0, u64::MAX), 2).await.unwrap(), Some((7, 2)));
-    assert_eq!(drop((7, 2), 2).await.unwrap(), Some((7, 4)));
-    assert!(is_dropped(store, 3).await);
-    assert_eq!(drop((7, 4), 2).await.unwrap(), None);
-    assert_eq!(DropBytes::begin(Some(107)), (7, u64::MAX));
-    assert_eq!(drop((7, u64::MAX), 2).await.unwrap(), None);
+    assert_eq!(long((0, u64::MAX), 4).await, (vec![3], Some((7, 4))));
+    assert_eq!(GetLong::begin(Some(107)), (7, u64::MAX));
+    assert_eq!(long((7, u64::MAX), 2).await, (vec![], None));
 }
 
 /// A reorganisation that is not deep loses nothing. After one that is, the bytes are kept again when

@@ -46,7 +46,7 @@ pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -
         store.mine(mined, proof(7), at(3)).await.unwrap();
         store.tell_contested(seen, at(3)).await.unwrap();
         store.follow_tip(tip).await.unwrap();
-        store.execute(DropBytes { tip: 200, after: (0, 0), limit: 9 }).await.unwrap();
+        store.execute(DropBytes { transaction: 1, tip: 200 }).await.unwrap();
         store.execute(Claim { task: Task::Following, number: 1 }).await.unwrap();
         store.execute(LetGo { task: Task::Following, number: 9 }).await.unwrap();
         store.execute(SetRules { rules: PaymentRules::default() }).await.unwrap();

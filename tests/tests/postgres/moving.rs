@@ -7,8 +7,8 @@ use bsv_invoicing::ledger::{
     Unfollow,
 };
 use bsv_invoicing::{
-    CopyError, IdempotencyKey, InvoiceDraft, RedbWalletStore, Timestamp, UserDraft, WalletStore,
-    WebhookDraft, WebhookId, copy_wallet,
+    CopyError, IdempotencyKey, InvoiceDraft, RawBytes, RedbWalletStore, Timestamp, UserDraft,
+    WalletStore, WebhookDraft, WebhookId, copy_wallet,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use bsv_tx::{Script, Transaction, TxOut};
@@ -74,7 +74,7 @@ async fn a_wallet_is_the_same_in_a_database_and_in_a_file_again() {
     let count = copy_wallet(&source, &database).await.unwrap();
     let rows = source.list(Dump).await.unwrap();
     let dropped = source.get(GetRecord(4)).await.unwrap().unwrap();
-    assert!(dropped.are_bytes_dropped && source.get(GetTransaction(4)).await.is_err());
+    assert!(dropped.raw == RawBytes::Dropped && source.get(GetTransaction(4)).await.is_err());
     assert_eq!(count, rows.len() as u64 + 1, "the figures are a row too");
     assert_eq!(database.list(Dump).await.unwrap(), rows);
     copy_wallet(&database, &target).await.unwrap();

@@ -264,10 +264,12 @@ impl Wants {
         is_new
     }
 
-    /// Wants so many times as many rows of ranges, up to a limit, as what goes on reading will want them.
+    /// Wants so many times as many rows of ranges as what goes on reading will want them, up to a limit for all of them
+    /// together.
     pub(super) fn widen(&mut self, factor: usize) {
+        let most = MOST_AHEAD / self.ranges.len().max(1);
         for limit in self.ranges.values_mut() {
-            *limit = limit.saturating_mul(factor).min(MOST_AHEAD).max(*limit);
+            *limit = limit.saturating_mul(factor).min(most).max(*limit);
         }
     }
 
@@ -296,6 +298,19 @@ mod tests {
 
     fn numbers(rows: Option<Vec<CellRow>>) -> Option<Vec<Cells>> {
         rows.map(|rows| rows.into_iter().map(|(key, _)| key).collect())
+    }
+
+    #[test]
+    fn what_is_read_ahead_of_many_ranges_is_no_more_than_of_one() {
+        let all = |wants: &Wants| wants.ranges.values().sum::<usize>();
+        for count in [1, 100] {
+            let mut wants = Wants::default();
+            for from in 0..count {
+                wants.want_range(range(Bound::Included(from), Bound::Included(from), false), 10);
+            }
+            wants.widen(1 << 20);
+            assert_eq!(all(&wants), MOST_AHEAD, "{count} ranges");
+        }
     }
 
     /// The rest of a range is known with the range, as far as that is known.

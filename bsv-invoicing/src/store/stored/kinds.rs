@@ -27,7 +27,7 @@ use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{Counting, LatePayments, PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, ShownAs, TransactionRecord,
+    BlockPlace, FollowedUntil, FoundProof, Proof, Purpose, RawBytes, ShownAs, TransactionRecord,
     TransactionState,
 };
 use crate::model::user::UserDraft;
@@ -633,8 +633,9 @@ fn chain_of(chain: u8) -> Result<Chain, Damaged> {
 /// transaction, and their lowest bit.
 const SHOWN_BITS: u8 = 0xc0;
 const LOWEST_SHOWN_BIT: u32 = 6;
-/// The bit that says that the bytes of the transaction are dropped.
-const DROPPED_BIT: u8 = 0x20;
+/// The bits that say whether the bytes of the transaction are kept, and their lowest bit.
+const RAW_BITS: u8 = 0x30;
+const LOWEST_RAW_BIT: u32 = 4;
 /// The bit that says that it was in the mempool or in a block.
 pub(in crate::store) const WAS_SEEN: u8 = 0x80;
 
@@ -661,7 +662,7 @@ fn transaction_row(record: &TransactionRecord) -> Stored<'static, TransactionRow
         TransactionState::Cancelled => 10,
     };
     let state = state | ((record.shown as u8) << LOWEST_SHOWN_BIT);
-    let state = if record.are_bytes_dropped { state | DROPPED_BIT } else { state };
+    let state = state | ((record.raw as u8) << LOWEST_RAW_BIT);
     let block = record.state.block().map(|place| (place.height, *place.hash.as_bytes()));
     let at = record.at.as_micros();
     (*record.txid.as_bytes(), purpose, subject, state, record.satoshis, at, block)
@@ -672,8 +673,13 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
     let block =
         block.map(|(height, hash)| BlockPlace { hash: BlockHash::from_bytes(hash), height });
     let damaged = |what: &str| Damaged(format!("a transaction {what}"));
-    let are_bytes_dropped = state & DROPPED_BIT != 0;
-    let state = state & !DROPPED_BIT;
+    let raw = match (state & RAW_BITS) >> LOWEST_RAW_BIT {
+        0 => RawBytes::Short,
+        1 => RawBytes::Long,
+        2 => RawBytes::Dropped,
+        _ => return Err(damaged("whose bytes are kept in an unknown way")),
+    };
+    let state = state & !RAW_BITS;
     let shown = match (state & SHOWN_BITS) >> LOWEST_SHOWN_BIT {
         // Schema 12 set the bit of a seen transaction for a waiting one, too.
         _ if state & !SHOWN_BITS == 6 => ShownAs::Waiting,
@@ -711,7 +717,7 @@ fn transaction(row: Stored<'_, TransactionRow>) -> Result<TransactionRecord, Dam
         shown,
         satoshis,
         at: Timestamp::from_micros(at),
-        are_bytes_dropped,
+        raw,
     }
     .in_state(state))
 }

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
 use crate::ledger::{
-    CheckedProof, DropBytes, FollowTip, GetReorganisations, Known, Notice, Noticed, Refusal,
-    ShownPlace,
+    CheckedProof, DropBytes, FollowTip, GetLong, GetReorganisations, Known, Notice, Noticed,
+    Refusal, ShownPlace,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
@@ -23,8 +23,8 @@ use crate::wallet::node::away;
 
 /// The progress of reading is stored after this many blocks.
 const STORED_EVERY: u32 = 100;
-/// How many transactions are looked at in one step to drop bytes. Other commands wait for the step.
-const DROPPED_AT_ONCE: usize = 250;
+/// How many mined transactions, each with those that it spends, are looked at together to drop bytes.
+const LOOKED_AT_ONCE: usize = 20;
 
 impl<S: WalletStore> Wallet<S> {
     /// Reads all blocks after the last one that was read, up to the tip. `fork` is the height after which the
@@ -64,12 +64,27 @@ impl<S: WalletStore> Wallet<S> {
     /// nobody needs any more with this block as the tip.
     pub(crate) async fn follow_tip(&self, tip: FollowedBlock) -> Result<(), Error> {
         let followed = self.store.get(GetFollowedTip).await?;
-        let mut next = Some(DropBytes::begin(followed.map(|followed| followed.height)));
-        while let Some(after) = next {
-            let drop = DropBytes { tip: tip.height, after, limit: DROPPED_AT_ONCE };
-            next = self.store.execute(drop).await?;
-        }
+        let after = GetLong::begin(followed.map(|followed| followed.height));
+        self.drop_bytes_after(after, tip.height).await?;
         while self.store.execute(FollowTip { tip }).await? {}
+        Ok(())
+    }
+
+    /// Drops the bytes of long transactions that nobody needs any more since the blocks after a
+    /// place are deep below the tip.
+    pub(super) async fn drop_bytes_after(
+        &self,
+        place: (u32, u64),
+        tip: u32,
+    ) -> Result<(), WalletStoreError> {
+        let mut next = Some(place);
+        while let Some(after) = next {
+            let long = self.store.list(GetLong { after, tip, limit: LOOKED_AT_ONCE }).await?;
+            for transaction in long.numbers {
+                self.store.execute(DropBytes { transaction, tip }).await?;
+            }
+            next = long.next;
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bsv_network::{ChainTip, NodeRpc};
 
 use crate::error::Error;
+use crate::ledger::drop_bytes::DEPTH;
 use crate::ledger::rows::RescanFrom;
 use crate::ledger::{GetRescan, SetRescan};
 use crate::store::WalletStore;
@@ -63,13 +64,17 @@ impl<S: WalletStore> Wallet<S> {
         self.watch_backlog().await?;
         self.load_filter().await?;
         self.load_new_scripts().await?;
-        let mut height = height_of(node, tip, place).await?;
+        let begun_at = height_of(node, tip, place).await?;
+        let mut height = begun_at;
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
             // A missing block has left the chain. Its successor is read as a new block.
             self.read_block(node, height, None).await?;
             height += 1;
         }
+        // Some of these blocks may be deep already, so that no new tip makes them so.
+        let read = (begun_at.saturating_sub(1), u64::MAX);
+        self.drop_bytes_after(read, tip.height.min(height.saturating_add(DEPTH))).await?;
         let is_done = height > tip.height;
         let from = (!is_done).then_some(RescanFrom::Height(height));
         let is_set = self.store.execute(SetRescan { before: Some(place), from }).await?;
