@@ -229,7 +229,7 @@ impl World {
 
     pub(crate) fn release_all(&mut self) {
         self.execute(&Leave { process: None, after: None }, |world, _| {
-            world.told.reservations.clear()
+            world.told.reservations.clear();
         })
         .unwrap();
     }

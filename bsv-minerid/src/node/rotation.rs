@@ -30,8 +30,7 @@ use crate::store::IdentityStore;
 /// current key, and a document with it was handed out, this fails with [`Error::NodeNeeded`]. A
 /// forced rotation then uses the last key that a block has shown according to the record.
 ///
-/// Without a node, this logs a warning, and the current key vouches for the new one. In generation
-/// 0.2, it must have been handed out in a document; if not, the previous key vouches.
+/// Without a node, the current key vouches for the new one, and this logs a warning.
 pub async fn rotate_miner_id<S: IdentityStore>(
     ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
@@ -120,10 +119,6 @@ fn rotation_after(
         },
         Shown::Unknowable if is_forced && is_of_0_2 && record.exposure == Exposure::Known => {
             Ok(Rotation::PassOver(record.sightings.acknowledged))
-        }
-        // Nobody has a document with the current key.
-        Shown::Unknowable if is_of_0_2 && !record.is_current_key_handed_out() => {
-            Ok(Rotation::PassOver(record.previous_key().number))
         }
         Shown::Current | Shown::Earlier(_) | Shown::Unknowable => Ok(Rotation::Succeed),
     }
@@ -216,33 +211,4 @@ async fn is_any_known(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, E
 
 async fn is_known(node: &NodeRpc, key: &PublicKey) -> Result<bool, Error> {
     Ok(node.miner_id_info(key).await?.is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use bsv_tx::PrivateKey;
-
-    use super::*;
-    use crate::state::{Change, KeyRecord, Protocol, Vctx};
-
-    fn key(number: u32) -> KeyRecord {
-        KeyRecord { number, public_key: PrivateKey::generate().unwrap().public_key() }
-    }
-
-    #[test]
-    fn without_a_node_a_key_of_which_nobody_has_a_document_vouches_for_none() {
-        let mut record = IdentityRecord::new(key(1), Protocol::Vctx(Vctx::None));
-        let rotation = |record: &IdentityRecord| {
-            rotation_after(Shown::Unknowable, record, &"pool".parse().unwrap(), false).unwrap()
-        };
-        record.apply(&Change::NoteHandedOut(1)).unwrap();
-        for (from, expected) in [(1, Rotation::Succeed), (2, Rotation::PassOver(1))] {
-            assert_eq!(rotation(&record), expected);
-            let change = Change::Rotate { rotation: expected, from, key: key(from + 1) };
-            record.apply(&change).unwrap();
-            assert_eq!(record.previous_key().number, 1);
-        }
-        record.apply(&Change::NoteHandedOut(3)).unwrap();
-        assert_eq!(rotation(&record), Rotation::Succeed);
-    }
 }
