@@ -74,13 +74,15 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
     ) -> Result<(), StoreError> {
-        let value = value.borrow();
-        let table = self.open_mut()?;
-        let is_same = match table.insert(key, value)? {
-            Some(before) => V::as_bytes(&before.value()).as_ref() == V::as_bytes(value).as_ref(),
-            None => false,
+        let (value, has_changed) = (value.borrow(), self.has_changed);
+        let is_other = |before: AccessGuard<'_, V>| {
+            V::as_bytes(&before.value()).as_ref() != V::as_bytes(value).as_ref()
         };
-        self.has_changed |= !is_same;
+        let changes = {
+            let before = self.open_mut()?.insert(key, value)?;
+            !has_changed && before.is_none_or(is_other)
+        };
+        self.has_changed |= changes;
         Ok(())
     }
 
