@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use bsv_tests::metrics::Metrics;
 use bsv_tests::purse::{FEE, send};
-use bsv_tests::{Bill, Client, Node, Postgres, Purse, Server, Site, openapi};
+use bsv_tests::{Bill, Client, Node, Postgres, Purse, Server, Site, free_port, openapi};
 use bsv_tx::{Script, ScriptBuilder, TxOut, opcode};
 use serde_json::{Value, json};
 
@@ -124,7 +124,8 @@ pub(super) fn measure(floods: &[Flood], seconds: u32, report: &mut Report) {
 
 impl Scene {
     fn new(flood: Flood, wallet: &Value) -> Self {
-        let node = Node::start_with(&["blockmaxsize=1000000000"]);
+        let feed = format!("zmqpubrawtx2=tcp://127.0.0.1:{}", free_port());
+        let node = Node::start_with(&["blockmaxsize=1000000000", &feed]);
         node.mine(110);
         let purse = Purse::filled(&node, flood.coins(), COIN);
         let mut site = Site::with(json!({
@@ -154,7 +155,7 @@ impl Scene {
         let (first, second) = prepared.split_at(count as usize);
         let before = self.counts();
         let quiet = pay(self.server.payments().address(), first.to_vec());
-        let [events, commits] = self.counts_since(before);
+        let quiet_counts = self.counts_since(before);
         let memory = self.server.resident_memory();
         if flood.comes_at_once() {
             self = self.send_to_stopped(flood);
@@ -162,7 +163,7 @@ impl Scene {
             self.server.reset_peak_memory();
         }
         let before = match flood.comes_at_once() {
-            true => [before[0] + events, 0.0],
+            true => [before[0] + quiet_counts[0], 0.0],
             false => self.counts(),
         };
         let begun = Instant::now();
@@ -174,7 +175,7 @@ impl Scene {
             let disturbed = pay(self.server.payments().address(), second.to_vec());
             (disturbed, strangers.join().unwrap())
         });
-        let [more_events, more_commits] = self.counts_since(before);
+        let counts = self.counts_since(before);
         note(report, &format!("{name}: before"), &quiet);
         note(report, name, &disturbed);
         let ratio = disturbed.quantile(0.99) / quiet.quantile(0.99);
@@ -186,8 +187,12 @@ impl Scene {
             }
             _ => report.figure(format!("{name}: added memory in MiB"), added),
         }
-        report.figure(format!("{name}: events"), more_events - events);
-        report.figure(format!("{name}: commits"), more_commits - commits);
+        for (name, [events, commits]) in
+            [(format!("{name}: before"), quiet_counts), (name.to_owned(), counts)]
+        {
+            report.figure(format!("{name}: events"), events);
+            report.figure(format!("{name}: commits"), commits);
+        }
         report.figure(format!("{name}: seconds until all is done"), took.as_secs_f64());
     }
 
