@@ -77,8 +77,8 @@ impl Query for GetLong {
 
 /// Drops the bytes of a long transaction, unless somebody may need them.
 ///
-/// This comes before [`FollowTip`](super::FollowTip). Whoever is interrupted begins again at the
-/// tip that was followed before.
+/// This comes before [`FollowTip`](super::FollowTip). A process that is interrupted begins again at
+/// the tip that was followed before.
 #[derive(Clone, Copy, Debug)]
 pub struct DropBytes {
     /// The number of the transaction.

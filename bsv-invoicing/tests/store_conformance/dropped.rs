@@ -174,7 +174,7 @@ pub(super) async fn of_many_outputs(store: &impl WalletStore) {
     }
 }
 
-/// Whoever is interrupted begins again, and finds what is left.
+/// A process that is interrupted begins again, and finds what is left.
 pub(super) async fn in_parts(store: &impl WalletStore) {
     shown(store, 1).await;
     follow(store, 50).await;

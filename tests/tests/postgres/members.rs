@@ -43,7 +43,7 @@ async fn a_process_leaves_when_it_stops() {
     assert_eq!(SERVER.query("SELECT count(*) FROM gone.process"), "0");
 }
 
-/// Whoever removed a silent process may have ended before it ended all its claims.
+/// The process that removed a silent one may have ended before it ended all claims.
 #[tokio::test]
 async fn claims_of_a_removed_process_are_ended_by_the_others() {
     let url = SERVER.url("half_removed");

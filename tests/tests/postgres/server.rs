@@ -214,7 +214,7 @@ fn a_wallet_that_others_take_over_while_it_is_moved_stays_in_the_database() {
     let server = site.server();
     create_invoice(server.wallet());
     assert_eq!(server.stop(), 0);
-    // Whoever opens the wallet is taken for dead at once.
+    // A process that opens the wallet is taken for dead at once.
     SERVER.query(
         "CREATE FUNCTION silent.take_over() RETURNS trigger LANGUAGE plpgsql AS \
          $$ BEGIN DELETE FROM silent.process; RETURN NULL; END $$; \
