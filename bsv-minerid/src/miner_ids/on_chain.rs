@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bsv_store::KeystoreError;
+use bsv_store::{KeystoreError, StoreError};
 use bsv_tx::{Address, OutPoint, PrivateKey};
 use tokio::task::spawn_blocking;
 
@@ -11,7 +11,7 @@ use crate::alias::Alias;
 use crate::error::Error;
 use crate::signer::read_key;
 use crate::state::{Change, IdentityRecord, VctxView};
-use crate::store::IdentityStore;
+use crate::store::{IdentityStore, IdentityStoreError};
 
 impl<S: IdentityStore> MinerIds<S> {
     /// Runs what waits for the disk on a thread that may wait, one at a time: if the disk hangs,
@@ -26,7 +26,7 @@ impl<S: IdentityStore> MinerIds<S> {
             let _turn = turn;
             run(&ids)
         });
-        ran.await.expect("changes do not panic, and are not cancelled")
+        ran.await.unwrap_or_else(|_| Err(IdentityStoreError::from(StoreError::Panicked).into()))
     }
 
     /// Makes a change that keeps the keys.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bsv_tests::Server;
 
-pub(crate) use self::fill::{Filled, create_all, fill, open, paying};
+pub(crate) use self::fill::{Filled, create_all, fill, open, paying, payment_request};
 pub(crate) use self::node::YesNode;
 use crate::Rounds;
 use crate::client::{Load, Numbers, Request, load, send_all};

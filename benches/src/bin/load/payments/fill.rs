@@ -135,7 +135,11 @@ async fn payment(wallet: &Wallet, id: &str, salt: usize, lock_time: u32) -> Vec<
     let terms = wallet.terms(id).await.unwrap();
     let transaction = paying(&terms.destinations, salt + (1 << 30), lock_time);
     let terms = ReceivedTerms::from_json(&terms.to_json(Dialect::GoDpp), Network::Regtest);
-    let body = terms.unwrap().payment(&transaction, "");
+    payment_request(id, terms.unwrap().payment(&transaction, ""))
+}
+
+/// The whole HTTP request that posts a payment of an invoice.
+pub(crate) fn payment_request(id: &str, body: Vec<u8>) -> Vec<u8> {
     let head = format!(
         "POST /dpp/api/v1/payment/{id} HTTP/1.1\r\nHost: 127.0.0.1\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",

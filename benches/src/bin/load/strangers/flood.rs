@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::note;
 use super::payer::{PAYMENTS_PER_SECOND, pay};
+use crate::payments::payment_request;
 use crate::report::{Bar, Report};
 
 /// The work that strangers make for the wallet. Each is one flood on a new wallet with a real node.
@@ -157,14 +158,12 @@ impl Scene {
         let quiet = pay(self.server.payments().address(), first.to_vec());
         let quiet_counts = self.counts_since(before);
         let memory = self.server.resident_memory();
-        if flood.comes_at_once() {
+        let before = if flood.comes_at_once() {
             self = self.send_to_stopped(flood);
+            [before[0] + quiet_counts[0], 0.0]
         } else {
             self.server.reset_peak_memory();
-        }
-        let before = match flood.comes_at_once() {
-            true => [before[0] + quiet_counts[0], 0.0],
-            false => self.counts(),
+            self.counts()
         };
         let begun = Instant::now();
         let (disturbed, took) = thread::scope(|scope| {
@@ -201,13 +200,7 @@ impl Scene {
         let prepare = |_| {
             let id = create(self.server.wallet(), BILL);
             let bill = bill(&self.server, &id);
-            let body = bill.payment(&payers.transaction_for(&bill));
-            let head = format!(
-                "POST /dpp/api/v1/payment/{id} HTTP/1.1\r\nHost: 127.0.0.1\r\n\
-                 Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            [head.into_bytes(), body].concat()
+            payment_request(&id, bill.payment(&payers.transaction_for(&bill)))
         };
         (0..count).map(prepare).collect()
     }
