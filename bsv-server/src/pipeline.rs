@@ -1,6 +1,7 @@
 //! The path of a request through the server: sender, route, permission, body, answer.
 
 use std::net::IpAddr;
+use std::pin::{Pin, pin};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -266,10 +267,14 @@ impl Instance {
                 let answered = api.answer(call, request).await;
                 answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
             }
-            Call::Wallet(api, matched) => match self.end_of(surface, head) {
-                Some(end) => self.answer_until(end, head, api.answer(matched, request)).await,
-                None => api.answer(matched, request).await,
-            },
+            Call::Wallet(api, matched) => {
+                // Pinned here, so that the future is held once, whoever awaits it.
+                let answer = pin!(api.answer(matched, request));
+                match self.end_of(surface, head) {
+                    Some(end) => self.answer_until(end, head, answer).await,
+                    None => answer.await,
+                }
+            }
             Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         };
@@ -289,7 +294,7 @@ impl Instance {
         &self,
         mut end: End,
         head: &Parts,
-        answer: impl Future<Output = Answer>,
+        answer: Pin<&mut impl Future<Output = Answer>>,
     ) -> Answer {
         tokio::select! {
             biased;
