@@ -47,7 +47,7 @@ pub use model::payment::{
 pub use model::process::{Claimed, ProcessId, Task};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
-pub use model::time::{Timestamp, TimestampParseError};
+pub use model::time::{StorableTimeError, Timestamp, TimestampParseError};
 pub use model::transaction::{
     BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof,
     Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
