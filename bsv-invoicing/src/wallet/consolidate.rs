@@ -60,6 +60,7 @@ impl<S: WalletStore> Wallet<S> {
             reserved => self.or_release(claim, reserved.map_err(Error::from)).await?,
         };
         let recorded = async {
+            self.check_cost(&reservation)?;
             let transaction = self.sign(&[], &reservation.selection)?;
             let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
             let payment = NewPayment { reservation, transaction, purpose, satoshis: 0, expires_at };

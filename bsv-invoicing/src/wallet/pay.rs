@@ -87,13 +87,14 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Signs for the reserved coins and records the payment. Fails if the payment would cost more
-    /// than `max_satoshis`.
+    /// than the wallet's limit or `max_satoshis`.
     async fn sign_and_record(
         &self,
         asked: Asked,
         reservation: Reservation,
         max_satoshis: Option<u64>,
     ) -> Result<OutgoingPayment, Error> {
+        self.check_cost(&reservation)?;
         check_limit(reservation.selection.cost(), max_satoshis)?;
         let transaction = self.sign(&asked.outputs, &reservation.selection)?;
         let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
@@ -107,6 +108,13 @@ impl<S: WalletStore> Wallet<S> {
         };
         let record = Record { payment, message, idempotency, now: self.now() };
         Ok(self.store.execute(record).await?)
+    }
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Fails if what is reserved would cost more than the wallet's limit, its fee included.
+    pub(super) fn check_cost(&self, reservation: &Reservation) -> Result<(), Error> {
+        check_limit(reservation.selection.cost(), Some(self.settings.pay_limit))
     }
 }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 use bsv_tx::TxOut;
 use reqwest::Url;
 
+use super::check_limit;
 use super::payable::check_payable_outputs;
 use crate::dpp::{FeeRate, ReceivedTerms, TermsError};
 use crate::error::Error;
-use crate::model::coin::{Spending, encoded_len, fee};
+use crate::model::coin::{Spending, encoded_len};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
@@ -71,13 +72,8 @@ impl<S: WalletStore> Wallet<S> {
         }
         let outputs = terms_outputs(&received);
         let output_bytes = encoded_len(&outputs);
-        // With large outputs, a payee can make a small payment expensive.
-        let asked = terms.satoshis().max(fee(fee_rate, output_bytes));
-        let limit = self.settings.pay_limit;
-        if asked > limit {
-            return Err(Error::OverLimit { asked, limit });
-        }
         let spending = Spending { satoshis: terms.satoshis(), output_bytes, fee_rate };
+        check_limit(spending.needed(1), Some(self.settings.pay_limit))?;
         let (url, terms) = (url.clone(), received);
         Ok(Asked { url, terms, outputs, spending, expires_at, idempotency })
     }

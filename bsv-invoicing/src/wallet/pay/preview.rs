@@ -1,4 +1,5 @@
 use super::asked::Asked;
+use super::check_limit;
 use super::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::EstimateFee;
@@ -41,6 +42,7 @@ impl<S: WalletStore> Wallet<S> {
         let Asked { terms, spending, expires_at, .. } = self.ask(&url, None).await?;
         let purpose = OutgoingPurpose::Url(url.to_string());
         let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
+        check_limit(spending.satoshis.saturating_add(fee), Some(self.settings.pay_limit))?;
         let host = url.host_str().unwrap_or_default();
         let payee = match terms.terms.merchant.name.as_str() {
             "" => host.to_owned(),
