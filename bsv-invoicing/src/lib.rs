@@ -39,7 +39,9 @@ pub use model::invoice::{
 };
 pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
-pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
+pub use model::outgoing::{
+    OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState, Posting,
+};
 pub use model::payment::{
     IncomingPayment, IncomingState, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage,
     PaymentQuery, UnassignedReceipt,

@@ -39,6 +39,7 @@ mod pay_command_line;
 mod payees;
 mod payees_answers;
 mod payees_cancel;
+mod payees_posting;
 mod payees_restart;
 mod paying;
 pub(crate) mod paying_scene;

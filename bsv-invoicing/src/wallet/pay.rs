@@ -32,7 +32,7 @@ use self::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Reservation, Reserve, Reserved};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -97,8 +97,10 @@ impl<S: WalletStore> Wallet<S> {
         self.check_cost(&reservation)?;
         check_limit(reservation.selection.cost(), max_satoshis)?;
         let transaction = self.sign(&asked.outputs, &reservation.selection)?;
-        let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
-        let message = Some(terms.payment(&transaction, ""));
+        let Asked { url, posting_url, terms, spending, expires_at, idempotency, .. } = asked;
+        let elsewhere = Some(posting_url).filter(|posting_url| *posting_url != url);
+        let body = terms.payment(&transaction, "");
+        let posting = Some(Posting { url: elsewhere.map(String::from), body });
         let payment = NewPayment {
             reservation,
             transaction,
@@ -106,7 +108,7 @@ impl<S: WalletStore> Wallet<S> {
             satoshis: spending.satoshis,
             expires_at: Some(expires_at),
         };
-        let record = Record { payment, message, idempotency, now: self.now() };
+        let record = Record { payment, posting, idempotency, now: self.now() };
         Ok(self.store.execute(record).await?)
     }
 }

@@ -179,7 +179,7 @@ impl<S: WalletStore> Wallet<S> {
         let transaction = self.sign(&[to.output(satoshis)], &reservation.selection)?;
         let expires_at = None;
         let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
-        let record = Record { payment, message: None, idempotency, now: self.now() };
+        let record = Record { payment, posting: None, idempotency, now: self.now() };
         Ok(self.store.execute(record).await?)
     }
 }

@@ -7,7 +7,7 @@ use crate::model::fields::{FieldErrors, Members};
 use crate::model::outgoing::OutgoingPayment;
 
 /// The longest payment URL, in bytes.
-const MAX_URL_LEN: usize = 2048;
+pub(super) const MAX_URL_LEN: usize = 2048;
 
 /// A request to pay.
 #[derive(Clone, Debug, PartialEq, Eq)]
