@@ -36,6 +36,7 @@ mod money_undecided;
 mod node_away;
 mod over_tls;
 mod pay_command_line;
+mod pay_links;
 mod payees;
 mod payees_answers;
 mod payees_cancel;

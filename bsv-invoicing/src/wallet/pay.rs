@@ -9,6 +9,7 @@ mod cancel;
 mod draft;
 mod faucet;
 mod in_progress;
+mod link;
 mod outgoing;
 mod payable;
 mod payee;

@@ -5,8 +5,10 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Url};
 use tokio::time::timeout;
 
-use super::draft::{MAX_URL_LEN, bad_url};
-use crate::dpp::{Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, refusal};
+use super::draft::{MAX_URL_LEN, bad_url, payment_url_of_page};
+use crate::dpp::{
+    Dialect, MAX_ACKNOWLEDGEMENT_LEN, MAX_MESSAGE_LEN, ReceivedTerms, TermsError, refusal,
+};
 use crate::error::Error;
 use crate::model::outgoing::OutgoingPayment;
 use crate::wallet::outbound::{
@@ -39,7 +41,13 @@ impl Payee {
             exchange(request, MAX_MESSAGE_LEN).await.map_err(Error::from)?;
         match status {
             200 => {
-                let terms = ReceivedTerms::from_json(&body, network)?;
+                let terms = ReceivedTerms::from_json(&body, network);
+                let terms = terms.map_err(|error| match (error, payment_url_of_page(url)) {
+                    (TermsError::Malformed(_), Some(named)) => {
+                        bad_url(format!("is the URL of a payment page: pay {named} instead"))
+                    }
+                    (error, _) => error.into(),
+                })?;
                 let posting_url = self.posting_url(url, &from, &terms)?;
                 Ok((terms, posting_url))
             }

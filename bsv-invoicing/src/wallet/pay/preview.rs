@@ -1,6 +1,6 @@
 use super::asked::Asked;
 use super::check_limit;
-use super::draft::payment_url;
+use super::draft::{amount_of_link, payment_url};
 use crate::error::Error;
 use crate::ledger::EstimateFee;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
@@ -25,6 +25,9 @@ pub enum PaymentPreview {
         fee: u64,
         /// The fee rate, in satoshis per 1000 bytes.
         fee_rate: u64,
+        /// What the link says that the payee asks for, in satoshis, if a link with an amount is
+        /// paid.
+        link_satoshis: Option<u64>,
         /// Until when the terms are valid.
         expires_at: Timestamp,
     },
@@ -33,8 +36,8 @@ pub enum PaymentPreview {
 impl<S: WalletStore> Wallet<S> {
     /// Finds out what [`pay`](Self::pay) would do. This asks the payee for its terms, but reserves
     /// no coins.
-    pub async fn preview_payment(&self, url: &str) -> Result<PaymentPreview, Error> {
-        let url = payment_url(url)?;
+    pub async fn preview_payment(&self, pay_to_url: &str) -> Result<PaymentPreview, Error> {
+        let url = payment_url(pay_to_url)?;
         self.check_caught_up().await?;
         if let Some(payment) = self.payment_before(&url, None).await? {
             return Ok(PaymentPreview::Made(Box::new(payment)));
@@ -55,6 +58,7 @@ impl<S: WalletStore> Wallet<S> {
             satoshis,
             fee,
             fee_rate,
+            link_satoshis: amount_of_link(pay_to_url),
             expires_at,
         })
     }
