@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use bsv_minerid::Alias;
 use bsv_server::ConfigSources;
-use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::completions::CompletionsArguments;
 use crate::commands::former::FormerCommand;
@@ -98,6 +98,13 @@ impl CommonArguments {
 }
 
 impl Arguments {
+    /// Parses the arguments of this process.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let mut command = with_negative_numbers(Self::command());
+        let read = Self::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?);
+        read.map_err(|error| error.format(&mut command))
+    }
+
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match (self.command, self.height, self.name) {
             (None, Some(height), Some(alias)) => {
@@ -114,12 +121,21 @@ impl Arguments {
     }
 }
 
+/// Lets negative numbers be values, so that an error names the option that does not take them.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| match argument.get_action().takes_values() {
+        true => argument.allow_negative_numbers(true),
+        false => argument,
+    });
+    command.mut_subcommands(with_negative_numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {
-        Arguments::command().debug_assert();
+        with_negative_numbers(Arguments::command()).debug_assert();
     }
 }

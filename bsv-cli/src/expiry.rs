@@ -11,7 +11,7 @@ pub(crate) struct Expiry {
     #[arg(long, value_name = "DURATION", value_parser = duration, allow_hyphen_values = true, conflicts_with = "expires_at")]
     expires_in: Option<Duration>,
     /// Expire at this time, such as 2026-11-21T08:48:56Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse_storable)]
     expires_at: Option<Timestamp>,
 }
 
@@ -36,10 +36,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     if !number.bytes().all(|c| c.is_ascii_digit()) {
         return Err(wrong());
     }
-    match number.parse::<u64>().map_err(|_| wrong())?.checked_mul(seconds) {
-        Some(0) => Err("it must be longer than 0".to_owned()),
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
-        None => Err("it is too long".to_owned()),
+    let seconds = number.parse::<u64>().map_err(|_| wrong())?.checked_mul(seconds);
+    match seconds.map(Duration::from_secs) {
+        Some(Duration::ZERO) => Err("it must be longer than 0".to_owned()),
+        Some(duration) if Timestamp::of_system().after(duration) < Timestamp::MAX => Ok(duration),
+        _ => Err("it is too long".to_owned()),
     }
 }
 
@@ -55,7 +56,7 @@ mod tests {
         for wrong in ["", "7", "d", "7w", "-1d", "+1d", "1.5h", "7 d", "7days", "٣d", "0s", "0d"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
-        for long in ["18446744073709551615d", "99999999999999999999s"] {
+        for long in ["3000000d", "18446744073709551615d", "99999999999999999999s"] {
             assert!(duration(long).is_err(), "{long}");
         }
     }

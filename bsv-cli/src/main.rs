@@ -23,14 +23,14 @@ mod service;
 use std::process::ExitCode;
 
 use bsv_server::LogForm;
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use crate::arguments::Arguments;
 use crate::error::CliError;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong_usage(&error));
+    let arguments = Arguments::read().unwrap_or_else(|error| wrong_usage(&error));
     bsv_server::log_to_stderr(arguments.common.log_level(), LogForm::Text);
     let context = arguments.common.context();
     let done = tokio::runtime::Runtime::new()

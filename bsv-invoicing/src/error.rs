@@ -201,10 +201,10 @@ pub enum Error {
          new one: try again after the next block"
     )]
     EarlierAttempt(u64),
-    /// The payee asks for more than may be paid at once.
+    /// A payment would cost more than may be paid at once.
     #[error("the payment would cost {asked} satoshis, and the limit is {limit}")]
     OverLimit {
-        /// What the payee asks for, plus the fee if it is known.
+        /// What it would cost, fee included.
         asked: u64,
         /// What may be paid.
         limit: u64,

@@ -39,7 +39,9 @@ pub use model::invoice::{
 };
 pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
 pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
-pub use model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState};
+pub use model::outgoing::{
+    OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState, Posting,
+};
 pub use model::payment::{
     IncomingPayment, IncomingState, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage,
     PaymentQuery, UnassignedReceipt,
@@ -47,7 +49,7 @@ pub use model::payment::{
 pub use model::process::{Claimed, ProcessId, Task};
 pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
 pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
-pub use model::time::{Timestamp, TimestampParseError};
+pub use model::time::{StorableTimeError, Timestamp, TimestampParseError};
 pub use model::transaction::{
     BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof,
     Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,

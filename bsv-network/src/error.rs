@@ -57,15 +57,57 @@ impl NodeError {
 
     /// The node's message, if the node refused a transaction because of what the transaction is or
     /// spends: it cannot be decoded (code -22), an output that it spends is missing (-25), or it
-    /// breaks a rule (-26). Other codes concern the node.
+    /// breaks a rule (-26). Other codes, and the refusals of a full mempool, concern the node: it
+    /// may take the same transaction later.
     pub fn verdict(&self) -> Option<&str> {
         match self {
-            Self::Rejected { code: -26 | -25 | -22, message, .. } => Some(message),
+            Self::Rejected { code: -26 | -25 | -22, message, .. } if !is_of_pool(message) => {
+                Some(message)
+            }
             _ => None,
         }
     }
 
     pub(crate) fn unexpected(method: &str, reason: String) -> Self {
         Self::Unexpected { method: method.to_owned(), reason }
+    }
+}
+
+/// The words of a node whose pools have no room for a transaction at the moment, or hold too long a
+/// chain of its ancestors (node 1.0.13).
+const OF_POOLS: [&str; 5] = [
+    "mempool min fee not met",
+    "mempool full",
+    "too-long-mempool-chain",
+    "non-final-pool-full",
+    "too-long-non-final-chain",
+];
+
+fn is_of_pool(message: &str) -> bool {
+    OF_POOLS.iter().any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_mempool_says_nothing_about_a_transaction() {
+        for (code, message, is_verdict) in [
+            (-26, "66: mempool min fee not met", false),
+            (-26, "66: mempool full", false),
+            (-25, "mempool full", false),
+            (-26, "64: too-long-mempool-chain", false),
+            (-26, "258: txn-mempool-conflict", true),
+            (-26, "64: too-long-validation-time", true),
+            (-26, "256: absurdly-high-fee", true),
+            (-25, "Missing inputs", true),
+            (-22, "TX decode failed", true),
+            (-10, "Bitcoin is downloading blocks...", false),
+        ] {
+            let (method, message) = ("sendrawtransaction".to_owned(), message.to_owned());
+            let error = NodeError::Rejected { method, code, message: message.clone() };
+            assert_eq!(error.verdict(), is_verdict.then_some(message.as_str()));
+        }
     }
 }

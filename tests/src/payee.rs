@@ -300,7 +300,6 @@ pub fn go_dpp_terms(outputs: &[TxOut]) -> Value {
         "destinations": { "outputs": listed(outputs) },
         "creationTimestamp": Timestamp::of_system().to_string(),
         "expirationTimestamp": tomorrow().to_string(),
-        "paymentUrl": "http://elsewhere.example/api/v1/payment/order-1",
         "memo": "order 1",
         "merchantData": { "name": "shop", "extendedData": { "paymentReference": "order-1" } },
         "fees": { "data": fees, "standard": fees },
@@ -321,7 +320,6 @@ pub fn brc_terms(outputs: &[TxOut]) -> Value {
         "creationTimestamp": seconds(Timestamp::of_system()),
         "expirationTimestamp": seconds(tomorrow()),
         "memo": "order 1",
-        "paymentUrl": "http://elsewhere.example/api/v1/payment/order-1",
         "beneficiary": { "name": "shop", "paymentReference": "order-1" },
         "modes": { "ef63d9775da5": { "choiceID0": { "transactions": [transaction] } } },
     })
@@ -335,7 +333,6 @@ pub fn bip270_terms(outputs: &[TxOut]) -> Value {
         "creationTimestamp": seconds(Timestamp::of_system()),
         "expirationTimestamp": seconds(tomorrow()),
         "memo": "order 1",
-        "paymentUrl": "http://elsewhere.example/api/v1/payment/order-1",
         "merchantData": "order-1",
     })
 }

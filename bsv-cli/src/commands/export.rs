@@ -76,6 +76,18 @@ fn boundary(text: &str) -> Result<Boundary, String> {
     })
 }
 
+/// Whether a period ends before it begins. A month ends before the next one begins, although the
+/// same moment stands for both.
+fn is_reversed(
+    from: Option<Boundary>,
+    to: Option<Boundary>,
+    zone: &TimeZone,
+) -> Result<bool, jiff::Error> {
+    let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
+    let begin = from.begin(zone)?;
+    Ok(begin > to.begin(zone)? && begin >= to.end(zone)?)
+}
+
 fn time_zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name)
         .map_err(|_| "expected the name of a time zone, such as UTC or Europe/Vienna".to_owned())
@@ -85,6 +97,9 @@ impl ExportArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let too_far = |_| CliError::WrongUsage("that time is too far away");
         let zone = &self.time_zone;
+        if is_reversed(self.from, self.to, zone).map_err(too_far)? {
+            return Err(CliError::WrongUsage("--to must not be before --from"));
+        }
         let from = self.from.map(|it| it.begin(zone)).transpose().map_err(too_far)?;
         let to = self.to.map(|it| it.end(zone)).transpose().map_err(too_far)?;
         let format = match self.format {
@@ -134,6 +149,25 @@ mod tests {
             ("2026-11-21T08:48:56+01:00", "UTC", ["2026-11-21T07:48:56Z"; 2]),
         ] {
             assert_eq!(bounds(text, zone), expected, "{text} in {zone}");
+        }
+    }
+
+    #[test]
+    fn a_period_does_not_end_before_it_begins() {
+        for (from, to, expected) in [
+            ("2026-11", "2026-11", false),
+            ("2026-11-21", "2026-11", false),
+            ("2026-11", "2026-11-01", false),
+            ("2026-11-30T23:59:59Z", "2026-11", false),
+            ("2026-11-21T08:48:56Z", "2026-11-21T08:48:56Z", false),
+            ("2026-12", "2026-11", true),
+            ("2026-12-01T00:00:00Z", "2026-11", true),
+            ("2026-11-22", "2026-11-21", true),
+            ("2026-11-21T08:48:57Z", "2026-11-21T08:48:56Z", true),
+        ] {
+            let bounds = [from, to].map(|text| Some(boundary(text).unwrap()));
+            let is_reversed = is_reversed(bounds[0], bounds[1], &TimeZone::UTC);
+            assert_eq!(is_reversed.unwrap(), expected, "{from} to {to}");
         }
     }
 

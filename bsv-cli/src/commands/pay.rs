@@ -10,7 +10,8 @@ use crate::output::{field, number, text};
 
 #[derive(Debug, Args)]
 pub(crate) struct PayArguments {
-    /// The payment URL
+    /// The payment URL, or a link with one: bitcoin:?sv&r=URL, bitcoin:ADDRESS?sv&amount=N&r=URL or
+    /// pay:?r=URL. The payee decides the amount, not the link
     url: String,
     /// The most to pay, in satoshis, including the fee
     #[arg(long, value_name = "N")]
@@ -83,5 +84,10 @@ fn describe(preview: &Value) -> String {
         memo if memo.is_empty() => memo,
         memo => format!(" for \"{memo}\""),
     };
-    format!("{} asks for {satoshis} satoshis{memo}, and the fee is {fee}", text(terms, "payee"))
+    let link = match number(terms, "linkSatoshis") {
+        named if named.is_empty() => named,
+        named => format!(" (the link names {named})"),
+    };
+    let payee = text(terms, "payee");
+    format!("{payee} asks for {satoshis} satoshis{link}{memo}, and the fee is {fee}")
 }

@@ -22,8 +22,8 @@ pub const MAX_DESTINATIONS: usize = 1000;
 /// Terms that a payer has received, and the parts that the payment must repeat.
 #[derive(Clone, Debug)]
 pub struct ReceivedTerms {
-    /// What the payee asks for. Each amount and their sum are from 1 to [`MAX_SATOSHIS`], and the
-    /// fee rates are for at least one byte. Expiry is not checked.
+    /// What the payee asks for. The sum of the amounts is from 1 to [`MAX_SATOSHIS`], and the fee
+    /// rates are for at least one byte. Expiry is not checked.
     pub terms: Terms,
     echo: Echo,
 }
@@ -213,8 +213,8 @@ fn destinations(member: &str, outputs: Vec<Output>) -> Result<Vec<Destination>, 
         return Err(TermsError::Unsupported(format!("more than {MAX_DESTINATIONS} outputs")));
     }
     let total = outputs.iter().try_fold(0u64, |sum, output| sum.checked_add(output.amount));
-    if total.is_none_or(|total| total > MAX_SATOSHIS) {
-        let reason = format!("{member} is worth more than {MAX_SATOSHIS} satoshis");
+    if !total.is_some_and(|total| (1..=MAX_SATOSHIS).contains(&total)) {
+        let reason = format!("{member} must be worth from 1 to {MAX_SATOSHIS} satoshis");
         return Err(TermsError::Malformed(reason));
     }
     let destination = |Output { amount, script, description }| Destination {

@@ -15,8 +15,9 @@ pub struct Terms {
     pub created_at: Timestamp,
     /// Until when the terms can be paid, if there is a limit.
     pub expires_at: Option<Timestamp>,
-    /// The URL to which the payee wants the payment. Payers post to the URL from which they fetched
-    /// the terms.
+    /// The URL to which the payee wants the payment, absolute or relative to the URL of the terms.
+    /// Empty if the payee names none: the payment then goes to the URL of the terms. Payers of
+    /// go-dpp always post there.
     pub payment_url: String,
     /// What the payment is for, in the payee's words.
     pub memo: String,

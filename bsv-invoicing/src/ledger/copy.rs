@@ -10,8 +10,8 @@ use crate::ledger::rows::{
     EventLog, Events, Expiries, FollowedTip, FollowedTransactions, IdempotencyAges,
     IdempotentAnswers, Immature, InFlight, Incoming, Invoices, InvoicesByReference, KINDS, Kind,
     LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order, Outgoing, OutgoingByUrl, Owner,
-    Processes, Proofs, RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds,
-    Reorganisations, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
+    PostingUrls, Processes, Proofs, RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor,
+    Refunds, Reorganisations, Rescan, Reservations, Rows, RowsOf, Rules, Spendable, Spends,
     TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
     WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
@@ -145,6 +145,7 @@ copied!(
     Refunds,
     Outgoing,
     Messages by Vec::len,
+    PostingUrls,
     OutgoingByUrl,
     LastRefunds,
     Withdrawals,

@@ -8,7 +8,8 @@ use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::{
     Claims, Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages,
-    MinedAt, Outgoing, Paid, ReadRows, Receipts, Rows, Spendable, Spends, Transactions, try_all,
+    MinedAt, Outgoing, Paid, PostingUrls, ReadRows, Receipts, Rows, Spendable, Spends,
+    Transactions, try_all,
 };
 use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
@@ -129,6 +130,7 @@ impl<R: Rows> Books<R> {
             return Ok(());
         }
         self.rows.remove::<Messages>(payment)?;
+        self.rows.remove::<PostingUrls>(payment)?;
         if new.is_open() || new == TransactionState::Cancelled {
             return Ok(());
         }

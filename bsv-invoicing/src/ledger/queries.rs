@@ -14,8 +14,8 @@ use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
     FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
-    Messages, MinedAt, Outgoing, Owner, Proofs, RawTransactions, ReadRows, Receipts, ReceivedFor,
-    Transactions, Users, WebhookChanges, Withdrawals, try_all,
+    Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs, RawTransactions, ReadRows, Receipts,
+    ReceivedFor, Transactions, Users, WebhookChanges, Withdrawals, try_all,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -24,7 +24,7 @@ use crate::model::coin::KeyPath;
 use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
@@ -128,11 +128,12 @@ queries! {
     GetWaitingSum(invoice: u64) => u64: |rows| waiting_sum(rows, invoice);
     /// The sums of the invoice with this number, and the other facts about its payments.
     GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
-    /// The payment by the wallet of this number, and the message to its payee while it is open.
-    GetOutgoing(number: u64) => Option<(OutgoingPayment, Vec<u8>)>: |rows| {
+    /// The payment by the wallet of this number, and what is posted to its payee while it is open.
+    GetOutgoing(number: u64) => Option<(OutgoingPayment, Posting)>: |rows| {
         let Some(record) = rows.get::<Outgoing>(&number)? else { return Ok(None) };
         let payment = outgoing_payment(rows, number, record)?;
-        Ok(Some((payment, rows.get::<Messages>(&number)?.unwrap_or_default())))
+        let body = rows.get::<Messages>(&number)?.unwrap_or_default();
+        Ok(Some((payment, Posting { url: rows.get::<PostingUrls>(&number)?, body })))
     };
     /// The number of the transaction of the payment by the wallet of this number, and the
     /// transaction. Refused if its bytes are dropped.

@@ -4,11 +4,13 @@ use bsv_tx::Transaction;
 
 use crate::ledger::attempts::{last_attempt, url_hash};
 use crate::ledger::idempotency::Route;
-use crate::ledger::rows::{LastRefunds, Messages, Outgoing, OutgoingByUrl, Reservations, Rows};
+use crate::ledger::rows::{
+    LastRefunds, Messages, Outgoing, OutgoingByUrl, PostingUrls, Reservations, Rows,
+};
 use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, Posting};
 use crate::model::receipt::{NewReceipt, ReceiptKey};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose};
@@ -19,8 +21,8 @@ use crate::model::transaction::{EncodedTransaction, Purpose};
 pub struct Record {
     /// The payment.
     pub payment: NewPayment,
-    /// The message to the payee, if a payment URL is paid.
-    pub message: Option<Vec<u8>>,
+    /// What is posted to the payee, if a payment URL is paid.
+    pub posting: Option<Posting>,
     /// The idempotency key of the request.
     pub idempotency: Option<IdempotencyKey>,
     /// The time.
@@ -46,7 +48,7 @@ impl Command for Record {
     type Answer = OutgoingPayment;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
-        let Self { payment, message, idempotency, now } = self;
+        let Self { payment, posting, idempotency, now } = self;
         let Reservation { number: transaction, previous, .. } = payment.reservation;
         let keys = books.reserved(transaction)?;
         let last = last_attempt(&books.rows, &payment.purpose)?;
@@ -57,8 +59,11 @@ impl Command for Record {
         }
         let at = books.next_event_at(*now);
         let number = books.add_payment(payment, keys, at)?;
-        if let Some(message) = message {
-            books.rows.put::<Messages>(number, message)?;
+        if let Some(Posting { url, body }) = posting {
+            books.rows.put::<Messages>(number, body)?;
+            if let Some(url) = url {
+                books.rows.put::<PostingUrls>(number, url)?;
+            }
         }
         match &payment.purpose {
             OutgoingPurpose::Url(url) => books.rows.put::<OutgoingByUrl>(url_hash(url), &number)?,
@@ -74,7 +79,8 @@ impl Command for Record {
     }
 
     fn weight(&self) -> usize {
-        self.payment.transaction.to_bytes().len() + self.message.as_ref().map_or(0, Vec::len)
+        self.payment.transaction.to_bytes().len()
+            + self.posting.as_ref().map_or(0, |it| it.body.len())
     }
 }
 

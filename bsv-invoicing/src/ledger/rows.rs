@@ -289,6 +289,9 @@ kinds! {
     Outgoing: u64 => OutgoingRecord;
     /// Number of a payment by the wallet to the message to its payee.
     Messages: u64 => Vec<u8>;
+    /// Number of a payment by the wallet to the URL that its message is posted to, if that is not
+    /// the payment URL.
+    PostingUrls: u64 => String;
     /// Hash of a payment URL to the number of the last payment by the wallet to it.
     OutgoingByUrl: [u8; 32] => u64;
     /// Number of an invoice to the number of its last refund, a payment by the wallet.

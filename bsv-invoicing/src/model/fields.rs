@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A whole number. Negative numbers become 0, and too large ones become the largest.
+    /// A whole number that is not negative. Too large ones become the largest.
     pub(crate) fn integer(&mut self, field: &'static str) -> Option<u64> {
         let raw = self.value(field)?;
         self.read_integer(field, raw)
@@ -133,15 +133,16 @@ impl<'a> Members<'a> {
     }
 
     fn read_integer(&mut self, field: &'static str, raw: &str) -> Option<u64> {
-        let (is_negative, digits) = match raw.strip_prefix('-') {
-            Some(digits) => (true, digits),
-            None => (false, raw),
+        let digits = raw.strip_prefix('-').unwrap_or(raw);
+        let fault = if !digits.bytes().all(|c| c.is_ascii_digit()) {
+            "must be an integer"
+        } else if digits != raw && digits != "0" {
+            "must not be negative"
+        } else {
+            return Some(digits.parse().unwrap_or(u64::MAX));
         };
-        if !digits.bytes().all(|c| c.is_ascii_digit()) {
-            self.errors.add(field, "must be an integer");
-            return None;
-        }
-        Some(if is_negative { 0 } else { digits.parse().unwrap_or(u64::MAX) })
+        self.errors.add(field, fault);
+        None
     }
 
     /// A truth value. `None` if the field is missing or null.
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_any_size_are_read() {
+    fn integers_of_any_size_are_read_unless_they_are_negative() {
         let json = format!(
             r#"{{"a": -1, "b": -0, "c": {}, "d": {}0, "e": -{}}}"#,
             u64::MAX,
@@ -265,8 +266,10 @@ mod tests {
             "9".repeat(99)
         );
         let mut members = Members::parse(json.as_bytes()).unwrap();
-        let read = ["a", "b", "c", "d", "e"].map(|field| members.integer(field));
-        assert_eq!(read, [0, 0, u64::MAX, u64::MAX, 0].map(Some));
+        let read = ["a", "b", "c", "d"].map(|field| members.integer(field));
+        assert_eq!(read, [None, Some(0), Some(u64::MAX), Some(u64::MAX)]);
+        assert_eq!(members.integer_or("e", "all"), None);
+        assert_eq!(errors(members), "a must not be negative, e must not be negative");
     }
 
     #[test]

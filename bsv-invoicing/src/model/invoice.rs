@@ -44,7 +44,9 @@ impl InvoiceDraft {
             satoshis: satoshis.unwrap_or(1),
             description: members.text("description"),
             reference: members.text("reference"),
-            expires_at: members.text("expiresAt").and_then(|text| match text.parse() {
+            expires_at: members.text("expiresAt").and_then(|text| match Timestamp::parse_storable(
+                &text,
+            ) {
                 Ok(time) => Some(time),
                 Err(error) => {
                     members.reject("expiresAt", format!("{error}"));

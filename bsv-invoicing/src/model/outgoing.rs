@@ -76,6 +76,15 @@ pub struct OutgoingPayment {
     pub block: Option<BlockPlace>,
 }
 
+/// What is posted to a payee.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Posting {
+    /// The URL that it is posted to, as its terms say. `None` stands for the payment URL.
+    pub url: Option<String>,
+    /// The message.
+    pub body: Vec<u8>,
+}
+
 /// The state of a payment by the wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutgoingState {

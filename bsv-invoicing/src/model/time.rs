@@ -17,6 +17,17 @@ pub struct Timestamp(u64);
 #[error("must be a time in RFC 3339 form, such as 2026-11-21T08:48:56Z")]
 pub struct TimestampParseError;
 
+/// A text is not a time that can be stored.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StorableTimeError {
+    /// It is not a time.
+    #[error(transparent)]
+    NotATime(#[from] TimestampParseError),
+    /// It is after the last moment.
+    #[error("must not be after {last}, the last time that can be stored", last = Timestamp::MAX)]
+    TooLate,
+}
+
 impl Timestamp {
     /// The last moment. Later times become this one.
     pub const MAX: Self = Self(253_402_207_199_999_999);
@@ -27,6 +38,30 @@ impl Timestamp {
         Self::from_micros(
             u64::try_from(since_1970.unwrap_or_default().as_micros()).unwrap_or(u64::MAX),
         )
+    }
+
+    /// Reads a time as [`from_str`](FromStr::from_str) does, except that a time after the last
+    /// moment is an error.
+    pub fn parse_storable(text: &str) -> Result<Self, StorableTimeError> {
+        Self::read(text)?.ok_or(StorableTimeError::TooLate)
+    }
+
+    /// Reads a time in RFC 3339 form. `None` stands for a time after the last moment.
+    fn read(text: &str) -> Result<Option<Self>, TimestampParseError> {
+        if !is_rfc3339(text.as_bytes()) {
+            return Err(TimestampParseError);
+        }
+        if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+            let micros = u64::try_from(timestamp.as_microsecond()).unwrap_or(0);
+            return Ok(Some(Self(micros)).filter(|time| *time <= Self::MAX));
+        }
+        // The library's last moment is a day before the last one of the RFC 3339 form. To check the
+        // form of a time on that day, the year before is read instead.
+        let year_before = text.strip_prefix("9999").map(|rest| format!("9998{rest}"));
+        match year_before.map(|text| text.parse::<jiff::Timestamp>()) {
+            Some(Ok(_)) => Ok(None),
+            _ => Err(TimestampParseError),
+        }
     }
 
     /// The moment this many microseconds after the beginning of 1970 (UTC).
@@ -121,19 +156,7 @@ impl FromStr for Timestamp {
     /// leap second becomes the second before it. A time before the first moment or after the last
     /// one becomes that moment.
     fn from_str(text: &str) -> Result<Self, TimestampParseError> {
-        if !is_rfc3339(text.as_bytes()) {
-            return Err(TimestampParseError);
-        }
-        if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
-            return Ok(Self::from_micros(u64::try_from(timestamp.as_microsecond()).unwrap_or(0)));
-        }
-        // The library's last moment is a day before the last one of the RFC 3339 form. To check the
-        // form of a time on that day, the year before is read instead.
-        let year_before = text.strip_prefix("9999").map(|rest| format!("9998{rest}"));
-        match year_before.map(|text| text.parse::<jiff::Timestamp>()) {
-            Some(Ok(_)) => Ok(Self::MAX),
-            _ => Err(TimestampParseError),
-        }
+        Ok(Self::read(text)?.unwrap_or(Self::MAX))
     }
 }
 
@@ -199,6 +222,25 @@ mod tests {
             let read: Timestamp = text.parse().unwrap();
             assert_eq!(read.to_string(), utc, "{text}");
         }
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_stored_is_refused_if_it_would_be_stored() {
+        let last = Timestamp::MAX.to_string();
+        assert_eq!(Timestamp::parse_storable(&last), Ok(Timestamp::MAX));
+        for later in [
+            "9999-12-30T22:00:00Z",
+            "9999-12-30T22:00:01Z",
+            "9999-12-31T23:59:59Z",
+            "9999-12-30T21:59:59-00:01",
+        ] {
+            let error = Timestamp::parse_storable(later).unwrap_err();
+            assert_eq!(error, StorableTimeError::TooLate, "{later}");
+            assert!(error.to_string().contains(&last), "{error}");
+            assert_eq!(later.parse(), Ok(Timestamp::MAX));
+        }
+        let error = Timestamp::parse_storable("tomorrow").unwrap_err();
+        assert_eq!(error, StorableTimeError::NotATime(TimestampParseError));
     }
 
     #[test]

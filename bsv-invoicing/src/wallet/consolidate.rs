@@ -60,10 +60,11 @@ impl<S: WalletStore> Wallet<S> {
             reserved => self.or_release(claim, reserved.map_err(Error::from)).await?,
         };
         let recorded = async {
+            self.check_cost(&reservation)?;
             let transaction = self.sign(&[], &reservation.selection)?;
             let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
             let payment = NewPayment { reservation, transaction, purpose, satoshis: 0, expires_at };
-            let record = Record { payment, message: None, idempotency: None, now: self.now() };
+            let record = Record { payment, posting: None, idempotency: None, now: self.now() };
             Ok::<_, Error>(self.store.execute(record).await?)
         };
         let payment = self.or_release(claim, recorded.await).await?;

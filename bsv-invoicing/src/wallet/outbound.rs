@@ -4,8 +4,8 @@
 //! owner of a name can change its addresses at any time. The environment has no influence, for
 //! example by proxies, and nothing is kept, such as cookies.
 
-mod channel;
 mod listeners;
+mod named;
 mod networks;
 mod reach;
 mod webhooks;
@@ -25,8 +25,8 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use thiserror::Error;
 use tokio::net::lookup_host;
 
-pub(crate) use self::channel::channel_url;
 pub use self::listeners::OwnListeners;
+pub(crate) use self::named::{channel_url, posting_reach};
 use self::networks::{is_internal, literal};
 pub(crate) use self::reach::Reach;
 pub use self::webhooks::HttpWebhooks;

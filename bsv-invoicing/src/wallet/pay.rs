@@ -9,6 +9,7 @@ mod cancel;
 mod draft;
 mod faucet;
 mod in_progress;
+mod link;
 mod outgoing;
 mod payable;
 mod payee;
@@ -32,7 +33,7 @@ use self::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Reservation, Reserve, Reserved};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -87,17 +88,20 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Signs for the reserved coins and records the payment. Fails if the payment would cost more
-    /// than `max_satoshis`.
+    /// than the wallet's limit or `max_satoshis`.
     async fn sign_and_record(
         &self,
         asked: Asked,
         reservation: Reservation,
         max_satoshis: Option<u64>,
     ) -> Result<OutgoingPayment, Error> {
+        self.check_cost(&reservation)?;
         check_limit(reservation.selection.cost(), max_satoshis)?;
         let transaction = self.sign(&asked.outputs, &reservation.selection)?;
-        let Asked { url, terms, spending, expires_at, idempotency, .. } = asked;
-        let message = Some(terms.payment(&transaction, ""));
+        let Asked { url, posting_url, terms, spending, expires_at, idempotency, .. } = asked;
+        let elsewhere = Some(posting_url).filter(|posting_url| *posting_url != url);
+        let body = terms.payment(&transaction, "");
+        let posting = Some(Posting { url: elsewhere.map(String::from), body });
         let payment = NewPayment {
             reservation,
             transaction,
@@ -105,8 +109,15 @@ impl<S: WalletStore> Wallet<S> {
             satoshis: spending.satoshis,
             expires_at: Some(expires_at),
         };
-        let record = Record { payment, message, idempotency, now: self.now() };
+        let record = Record { payment, posting, idempotency, now: self.now() };
         Ok(self.store.execute(record).await?)
+    }
+}
+
+impl<S: WalletStore> Wallet<S> {
+    /// Fails if what is reserved would cost more than the wallet's limit, its fee included.
+    pub(super) fn check_cost(&self, reservation: &Reservation) -> Result<(), Error> {
+        check_limit(reservation.selection.cost(), Some(self.settings.pay_limit))
     }
 }
 

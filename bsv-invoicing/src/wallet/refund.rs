@@ -95,6 +95,7 @@ impl<S: WalletStore> Wallet<S> {
         self.check_caught_up().await?;
         let Planned { to, purpose, spending } = self.plan_refund(number, invoice, draft).await?;
         let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
+        check_limit(spending.satoshis.saturating_add(fee), Some(self.settings.pay_limit))?;
         Ok(RefundPreview { to: to.text().to_owned(), satoshis: spending.satoshis, fee })
     }
 
@@ -143,12 +144,12 @@ impl<S: WalletStore> Wallet<S> {
         let fee_rate = self.sending_fee_rate().await?;
         let satoshis = amount(draft, &refundable).ok_or_else(|| nothing_left(id))?;
         check_sent(satoshis, fee_rate)?;
-        check_limit(satoshis, Some(self.settings.pay_limit))?;
         if satoshis > refundable.left() {
             return Err(Error::RefundTooLarge { satoshis, left: refundable.left() });
         }
         let to = self.refund_destination(draft, refundable)?;
         let spending = Spending { satoshis, output_bytes: to.output_bytes(), fee_rate };
+        check_limit(spending.needed(1), Some(self.settings.pay_limit))?;
         let purpose = OutgoingPurpose::Refund { invoice: number, to: to.text().to_owned() };
         Ok(Planned { to, purpose, spending })
     }
@@ -173,11 +174,12 @@ impl<S: WalletStore> Wallet<S> {
         reservation: Reservation,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
+        self.check_cost(&reservation)?;
         let Planned { to, purpose, spending: Spending { satoshis, .. } } = planned;
         let transaction = self.sign(&[to.output(satoshis)], &reservation.selection)?;
         let expires_at = None;
         let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
-        let record = Record { payment, message: None, idempotency, now: self.now() };
+        let record = Record { payment, posting: None, idempotency, now: self.now() };
         Ok(self.store.execute(record).await?)
     }
 }

@@ -27,7 +27,7 @@ pub struct WalletSettings {
     pub fee_rate: u64,
     /// The highest fee rate that the wallet pays, in satoshis per 1000 bytes.
     pub max_fee_rate: u64,
-    /// The most that the wallet pays at once, in satoshis.
+    /// The most that the wallet pays at once, in satoshis, fee included.
     pub pay_limit: u64,
     /// The rules that decide whether an invoice is paid.
     pub payment_rules: PaymentRules,

@@ -40,7 +40,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// The payment URL of an invoice.
     pub fn payment_url(&self, id: &str) -> String {
-        [&self.settings.public_url, "/dpp/api/v1/payment/", id].concat()
+        url_of_invoice(&self.settings.public_url, id)
     }
 
     /// Fails unless an invoice waits for payment.
@@ -51,4 +51,9 @@ impl<S: WalletStore> Wallet<S> {
             InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),
         }
     }
+}
+
+/// The payment URL of an invoice of a wallet with this public URL.
+pub(super) fn url_of_invoice(public_url: &str, id: &str) -> String {
+    [public_url, "/dpp/api/v1/payment/", id].concat()
 }

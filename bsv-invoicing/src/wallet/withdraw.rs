@@ -157,7 +157,8 @@ impl<S: WalletStore> Wallet<S> {
         let sum = |of: fn(&WithdrawalCost) -> u64| {
             costs.iter().map(of).fold(0, |sum: u64, part| sum.saturating_add(part))
         };
-        check_limit(sum(|cost| cost.satoshis), Some(self.settings.pay_limit))?;
+        let cost = sum(|cost| cost.satoshis.saturating_add(cost.fee));
+        check_limit(cost, Some(self.settings.pay_limit))?;
         check_limit(sum(|cost| cost.fee), draft.max_fee)
     }
 

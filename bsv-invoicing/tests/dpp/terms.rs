@@ -121,8 +121,8 @@ fn every_wrong_member_is_noticed_and_named() {
     let many =
         format!("[{}{{\"amount\":", r#"{"amount":1,"script":"51"},"#.repeat(MAX_DESTINATIONS));
     let members = [
-        ("20000", "0", "amount: must be from 1 to 2100000000000000"),
-        ("20000", one_more.as_str(), "amount: must be from 1 to 2100000000000000"),
+        ("20000", "0", "must be worth from 1 to 2100000000000000 satoshis"),
+        ("20000", one_more.as_str(), "amount: must be from 0 to 2100000000000000"),
         ("20000", "99999999999999999999", "amount: invalid type: floating point"),
         ("20000", "-1", "amount: invalid value: integer `-1`, expected u64"),
         ("20000", "20000.0", "amount: invalid type: floating point"),
@@ -134,7 +134,7 @@ fn every_wrong_member_is_noticed_and_named() {
         (SCRIPT, "", "script: must not be empty"),
         (SCRIPT, "5", "script: must be hexadecimal: Odd number of digits"),
         (SCRIPT, "5x", "script: must be hexadecimal: Invalid character 'x'"),
-        ("[{\"amount\":", &two, "is worth more than 2100000000000000 satoshis"),
+        ("[{\"amount\":", &two, "must be worth from 1 to 2100000000000000 satoshis"),
         ("[{\"amount\":", &many, "more than 1000 outputs"),
         ("\"network\":", "\"net\":", "missing field `network`"),
         ("\"memo\":", "\"memo\":7,\"Memo\":", "memo: invalid type: integer `7`"),

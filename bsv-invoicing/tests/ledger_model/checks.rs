@@ -162,7 +162,9 @@ fn check_payments(rows: &MemoryRows, told: &Told) {
         .iter()
         .filter(|(_, it)| it.purpose.url().is_some())
         .filter(|(_, it)| told.state(it.transaction) == TransactionState::Offered);
-    same(rows.messages.keys(), open.map(|(number, _)| number), "messages to payees");
+    let open: Vec<_> = open.map(|(number, _)| number).collect();
+    same(rows.messages.keys(), open.iter().copied(), "messages to payees");
+    same(rows.posting_urls.keys(), open.into_iter(), "the URLs that they are posted to");
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(

@@ -7,8 +7,8 @@ use bsv_invoicing::ledger::{
     RecordCancellation, Refusal, RefuseByPayee, Release, Reservation, Reserve, Reserved,
 };
 use bsv_invoicing::{
-    Change, Coin, OutgoingPurpose, OutgoingState, Purpose, ReceiptKey, Spending, TransactionState,
-    Trust,
+    Change, Coin, OutgoingPurpose, OutgoingState, Posting, Purpose, ReceiptKey, Spending,
+    TransactionState, Trust,
 };
 use bsv_tx::OutPoint;
 
@@ -182,8 +182,9 @@ impl World {
             satoshis,
             expires_at: Some(self.now()),
         };
-        let message = to.url().map(|_| b"{}".to_vec());
-        let record = Record { payment, message, idempotency: None, now: self.now() };
+        let url = Some("https://payee.example/take".to_owned());
+        let posting = to.url().map(|_| Posting { url, body: b"{}".to_vec() });
+        let record = Record { payment, posting, idempotency: None, now: self.now() };
         let number = reservation.number;
         let answer = self.execute(&record, |world, answer| {
             let is_reserved = world.told.reservations.contains_key(&number);

@@ -8,10 +8,10 @@ use bsv_invoicing::ledger::rows::{
     DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
-    Order, Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
-    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
-    Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Wishes, Withdrawals,
+    Order, Outgoing, OutgoingByUrl, Owner, PostingUrls, Processes, Proofs, RawTransactions,
+    ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf,
+    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use bsv_invoicing::ledger::{Books, Command, Refusal};
 use bsv_store::{AuditEntry, KeyEvent};
@@ -135,6 +135,7 @@ memory_rows! {
     refunds: Refunds,
     outgoing: Outgoing,
     messages: Messages,
+    posting_urls: PostingUrls,
     outgoing_by_url: OutgoingByUrl,
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,

@@ -17,7 +17,7 @@ use bsv_invoicing::ledger::{
 };
 use bsv_invoicing::{
     BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
-    InvoiceQuery, OutgoingPayment, PaymentQuery, Proof, Spending, Task, Timestamp,
+    InvoiceQuery, OutgoingPayment, PaymentQuery, Posting, Proof, Spending, Task, Timestamp,
     TransactionRecord, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::KeyEvent;
@@ -103,7 +103,7 @@ calls! {
     get: invoice(number: u64) -> Option<Invoice> = GetInvoice(number);
     list: invoices(query: InvoiceQuery, now: Timestamp) -> InvoicePage = GetInvoices(query, now);
     get: user(id: u64) -> Option<UserRecord> = GetUser(id);
-    get: outgoing(number: u64) -> Option<(OutgoingPayment, Vec<u8>)> = GetOutgoing(number);
+    get: outgoing(number: u64) -> Option<(OutgoingPayment, Posting)> = GetOutgoing(number);
     get: outgoing_to(url: &str) -> Option<OutgoingPayment> = GetOutgoingTo(url.to_owned());
     list: outgoing_before(payment: u64, limit: usize) -> Vec<OutgoingPayment> =
         GetOutgoingBefore(payment, limit);

@@ -6,7 +6,7 @@ use bsv_invoicing::ledger::{
 };
 use bsv_invoicing::{
     BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, OutgoingPurpose,
-    Proof, Selection, Spending, WalletStore,
+    Posting, Proof, Selection, Spending, WalletStore,
 };
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 
@@ -129,6 +129,12 @@ pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> O
     }
 }
 
+/// What is posted for each payment to a payment URL.
+pub(super) fn posting() -> Posting {
+    let url = Some("https://payee.example:8443/take".to_owned());
+    Posting { url, body: b"message".to_vec() }
+}
+
 /// The command that records the payment after signing.
 pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
     let satoshis = payment.spending.satoshis;
@@ -143,7 +149,7 @@ pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
     };
     Record {
         payment: new,
-        message: is_to_url.then(|| b"message".to_vec()),
+        posting: is_to_url.then(posting),
         idempotency: payment.idempotency.clone(),
         now: payment.now,
     }

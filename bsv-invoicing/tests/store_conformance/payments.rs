@@ -3,7 +3,7 @@
 use bsv_invoicing::ledger::queries::GetAncestors;
 use bsv_invoicing::ledger::{Offer, Offered, Reserve};
 use bsv_invoicing::{
-    FollowedUntil, IncomingState, InvoiceState, OutgoingPayment, OutgoingState, Purpose,
+    FollowedUntil, IncomingState, InvoiceState, OutgoingPayment, OutgoingState, Posting, Purpose,
     TransactionState, WalletStore,
 };
 
@@ -286,13 +286,14 @@ pub(super) async fn paid_out(store: &impl WalletStore) {
     let again = made_before(store, outgoing("a", 400)).await;
     assert_eq!(again, payment, "one payment to a URL at a time");
     assert_refused!(pay(store, outgoing("b", 1)).await, Refusal::InsufficientFunds { .. });
-    assert_eq!(store.outgoing(1).await.unwrap(), Some((payment.clone(), b"message".to_vec())));
+    assert_eq!(store.outgoing(1).await.unwrap(), Some((payment.clone(), posting())));
 
     let agreed = store.accept(1, "thanks", at(8)).await.unwrap();
     assert_eq!((agreed.state, agreed.memo.as_str()), (OutgoingState::Unseen, "thanks"));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS, "the payee's word is no money");
     assert_refused!(pay(store, outgoing("b", 1)).await, Refusal::InsufficientFunds { .. });
-    assert_eq!(store.outgoing(1).await.unwrap().unwrap().1, b"", "nothing is left to be sent");
+    let left = store.outgoing(1).await.unwrap().unwrap().1;
+    assert_eq!(left, Posting::default(), "nothing is left to be sent");
     let again = store.refuse_by_payee(1, "no", at(8)).await.unwrap();
     assert_eq!(again, agreed, "what was agreed to may be mined");
     store.see(transaction_of(store, 1).await, at(9)).await.unwrap();

@@ -151,7 +151,7 @@ pub(super) async fn consolidated(store: &impl WalletStore) {
         expires_at: None,
     };
     let record =
-        bsv_invoicing::ledger::Record { payment, message: None, idempotency: None, now: at(6) };
+        bsv_invoicing::ledger::Record { payment, posting: None, idempotency: None, now: at(6) };
     let made = store.execute(record).await.unwrap();
     let number = transaction_of(store, made.number).await;
     store.see(number, at(7)).await.unwrap();

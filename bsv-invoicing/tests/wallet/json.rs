@@ -14,6 +14,7 @@ fn user(json: &str) -> Result<UserDraft, BodyError> {
 
 #[test]
 fn satoshis_are_whole_numbers_within_bounds() {
+    const NEGATIVE: &str = "satoshis must not be negative";
     const RANGE: &str = "satoshis must be from 1 to 2100000000000000";
     const INTEGER: &str = "satoshis must be an integer";
     const REQUIRED: &str = "satoshis is required";
@@ -29,8 +30,8 @@ fn satoshis_are_whole_numbers_within_bounds() {
         ("1000000000000000000000000000000000000000000", Err(RANGE)),
         ("0", Err(RANGE)),
         ("-0", Err(RANGE)),
-        ("-1", Err(RANGE)),
-        ("-18446744073709551617", Err(RANGE)),
+        ("-1", Err(NEGATIVE)),
+        ("-18446744073709551617", Err(NEGATIVE)),
         ("1.0", Err(INTEGER)),
         ("1.5", Err(INTEGER)),
         ("-1.5", Err(INTEGER)),

@@ -168,7 +168,11 @@ impl From<bsv_minerid::Error> for Problem {
 
 /// Parses the body of a request.
 pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut deserializer);
+    let read = read.map_err(|error| bad_request(error.to_string()))?;
+    deserializer.end().map_err(|error| bad_request(error.to_string()))?;
+    Ok(read)
 }
 
 pub(super) fn bad_request(detail: impl Into<String>) -> Problem {

@@ -96,7 +96,7 @@ fn read_draft(body: &[u8]) -> Result<TokenDraft, String> {
     let TokenJson { label, scopes, expires_at } =
         serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let grants = Grant::parse_all(&scopes).map_err(|error| error.to_string())?;
-    let expires_at = expires_at.map(|text| text.parse::<Timestamp>()).transpose();
+    let expires_at = expires_at.map(|text| Timestamp::parse_storable(&text)).transpose();
     let expires_at = expires_at.map_err(|error| format!("expiresAt {error}"))?;
     Ok(TokenDraft { label, grants, expires_at })
 }

@@ -89,12 +89,21 @@ pub(super) async fn answer(
 fn describe_preview(preview: &PaymentPreview) -> Value {
     match preview {
         PaymentPreview::Made(payment) => json!({ "made": describe(payment) }),
-        PaymentPreview::Asked { payee, memo, satoshis, fee, fee_rate, expires_at } => json!({
+        PaymentPreview::Asked {
+            payee,
+            memo,
+            satoshis,
+            fee,
+            fee_rate,
+            link_satoshis,
+            expires_at,
+        } => json!({
             "payee": payee,
             "memo": memo,
             "satoshis": satoshis,
             "fee": fee,
             "feeRate": fee_rate,
+            "linkSatoshis": link_satoshis,
             "expiresAt": expires_at.to_string(),
         }),
     }

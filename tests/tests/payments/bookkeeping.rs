@@ -154,8 +154,14 @@ fn an_export_holds_the_movements_of_the_requested_time() {
         in_csv(&["--from", &next, "--to", &next]) + in_csv(&["--from", day, "--to", day]),
         6
     );
-    let refused = shop.site.cli(&["export", "--from", "yesterday"]);
-    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    for wrong in [
+        ["--from", "yesterday", "--to", "2026-11"],
+        ["--from", "2026-12", "--to", "2026-11"],
+        ["--from", "2026-11-22T00:00:00Z", "--to", "2026-11-21T00:00:00Z"],
+    ] {
+        let refused = shop.site.cli(&[&["export"], &wrong[..]].concat());
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{}", refused.stderr);
+    }
 }
 
 #[test]

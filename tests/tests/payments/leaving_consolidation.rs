@@ -56,3 +56,17 @@ fn a_wallet_consolidates_coins_by_itself_if_it_is_set_to() {
     assert_eq!(counter.shop.outgoing()[0]["purpose"], "consolidation");
     assert_eq!(counter.shop.balance(), 25_000);
 }
+
+#[test]
+fn a_consolidation_costs_no_more_than_the_limit() {
+    // This node takes no consolidation without a fee.
+    let node = ["minconsolidationfactor=0"];
+    let settings = json!({ "wallet": { "payLimitSatoshis": 100 } });
+    let counter = with_settings(settings, &node, &[1_000; 20]);
+    counter.node.mine(5);
+    let refused = counter.shop.site.cli(&["wallet", "consolidate"]);
+    assert_eq!(refused.code, 1, "{}", refused.stdout);
+    assert!(refused.stderr.contains("the limit is 100"), "{}", refused.stderr);
+    assert_eq!(counter.shop.outgoing(), Vec::<Value>::new());
+    assert_eq!(counter.shop.get("/api/v1/balance/details")["reserved"], 0);
+}

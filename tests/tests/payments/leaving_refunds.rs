@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
-use bsv_tests::Reply;
 use bsv_tests::purse::{FEE, send};
 use bsv_tests::rival::Rival;
+use bsv_tests::{Node, Reply};
 use bsv_tx::{Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::{json_of, wait_until};
+use super::paying_scene::site_with;
 
 const ADDRESS: &str = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
 const SCRIPT: &str = "76a914751e76e8199196d454941c45d1b3a323f1433bd688ac";
@@ -306,4 +307,25 @@ fn refunds_are_refused_by_name() {
     let done = site.cli_json(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS]);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
     assert_eq!(site.cli(&["invoice", "refund", &id, "--satoshis", "5", "--full"]).code, 2);
+}
+
+#[test]
+fn a_refund_and_its_fee_cost_no_more_than_the_limit() {
+    let settings = json!({ "wallet": { "payLimitSatoshis": PRICE } });
+    let counter = Counter::on(Node::start(), 2, |node| site_with(node, settings));
+    let (id, _) = counter.paid(Some(ADDRESS));
+    counter.mine_all(&[&id]);
+    for body in [json!({ "full": true }), json!({ "full": true, "dryRun": true })] {
+        check_problem(&counter.refund(&id, body), 422, "over-limit", "amount and fee together");
+    }
+    let dry = json_of(&counter.refund(&id, json!({ "satoshis": 1_000, "dryRun": true })));
+    let most = PRICE - dry["fee"].as_u64().unwrap();
+    for (satoshis, dry) in [(most + 1, false), (most + 1, true)] {
+        let body = json!({ "satoshis": satoshis, "dryRun": dry });
+        check_problem(&counter.refund(&id, body), 422, "over-limit", "a satoshi too much");
+    }
+    let negative = counter.refund(&id, json!({ "satoshis": -1 }));
+    check_problem(&negative, 400, "invalid-fields", "a negative amount");
+    assert_eq!(counter.shop.get("/api/v1/balance/details")["reserved"], 0);
+    made(&counter.refund(&id, json!({ "satoshis": most })));
 }

@@ -149,8 +149,20 @@ fn withdrawals_that_cannot_be_made_are_refused_by_code_and_cost_nothing() {
         (json!({ "script": p2sh, "all": true }), 422, "unpayable-terms", "P2SH"),
         (json!({ "script": "xy", "all": true }), 400, "invalid-fields", "hexadecimal"),
         (json!({ "script": "006a0101", "all": true }), 400, "invalid-fields", "OP_RETURN"),
+        (
+            json!({ "address": ADDRESS, "satoshis": -1 }),
+            400,
+            "invalid-fields",
+            "satoshis must not be negative",
+        ),
+        (
+            json!({ "address": ADDRESS, "all": true, "maxFee": -1 }),
+            400,
+            "invalid-fields",
+            "maxFee must not be negative",
+        ),
         (json!({ "address": ADDRESS, "satoshis": 14 }), 422, "too-small", "15 satoshis"),
-        (json!({ "address": ADDRESS, "satoshis": 30_001 }), 422, "over-limit", "limit is 30000"),
+        (json!({ "address": ADDRESS, "satoshis": 30_000 }), 422, "over-limit", "limit is 30000"),
         (
             json!({ "address": ADDRESS, "satoshis": 1_000, "maxFee": 5 }),
             422,
@@ -174,7 +186,14 @@ fn withdrawals_that_cannot_be_made_are_refused_by_code_and_cost_nothing() {
     assert_eq!((wallet.balance(), empty.balance()), (50_000, 1_000));
     assert_eq!(wallet.get(WITHDRAWALS), json!([]));
     // The refusals have left no coin reserved.
-    made(&withdraw(&wallet, &json!({ "address": ADDRESS, "satoshis": 30_000 })));
+    let fee = |satoshis: u64| {
+        let asked = json!({ "address": ADDRESS, "satoshis": satoshis, "dryRun": true });
+        json_of(&withdraw(&wallet, &asked))["fee"].as_u64().unwrap()
+    };
+    let most = 30_000 - fee(20_000);
+    let body = json!({ "address": ADDRESS, "satoshis": most + 1 });
+    check_problem(&withdraw(&wallet, &body), 422, "over-limit", "amount and fee together");
+    made(&withdraw(&wallet, &json!({ "address": ADDRESS, "satoshis": most })));
     made(&withdraw(&empty, &json!({ "address": ADDRESS, "satoshis": 900 })));
     for query in
         ["limit=0", "limit=101", "limit=x", "before=", "before=-1", "after=1", "limit=1&limit=2"]

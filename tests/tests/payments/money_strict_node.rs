@@ -16,7 +16,7 @@ pub(crate) const STRICT: [&str; 2] = ["acceptnonstdoutputs=0", "datacarriersize=
 /// Settings with which a node accepts them again.
 pub(crate) const LENIENT: [&str; 2] = ["acceptnonstdoutputs=1", "datacarriersize=1000000"];
 
-/// A hundred bytes of data, and the least amount that terms may ask for.
+/// A hundred bytes of data, with a satoshi.
 pub(crate) fn data() -> TxOut {
     let script = [&[0x00, 0x6a, 0x4c, 100][..], &[7; 100]].concat();
     TxOut { satoshis: 1, locking_script: Script::from_bytes(script) }

@@ -1,8 +1,8 @@
 //! Payments whose outcome is open. They stay open until the network shows them, and are not sent to
 //! the node again once they are decided.
 
-use bsv_tests::purse::{knows, send};
-use bsv_tests::{Gate, Hold, Refusal};
+use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::{Gate, Hold, Node, Refusal, Site};
 use bsv_tx::{Script, Transaction};
 use serde_json::json;
 
@@ -111,4 +111,38 @@ fn a_payment_that_is_refused_meanwhile_is_not_sent_again() {
     assert_eq!(gate.heard(SEND, &transaction.to_hex()), offered);
     counter.check_unpaid(&id, "unsigned");
     assert_eq!((counter.shop.balance(), counter.mempool()), (PRICE, json!([])));
+}
+
+#[test]
+fn a_payment_for_which_the_mempool_has_no_room_is_neither_paid_nor_refused() {
+    let (counter, gate) = Counter::with_gate(2);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.transaction_for(&bill);
+    for message in ["66: mempool min fee not met", "66: mempool full"] {
+        gate.refuse(Refusal { method: SEND, code: -26, message });
+        check_problem(&bill.post(&transaction), 503, "payment-outcome-unknown", message);
+        check_in_flight(&counter, &id);
+    }
+    gate.accept();
+    wait_until("it is sent again", || counter.shop.state(&id) == "paid");
+    counter.check_paid(&id, &transaction);
+}
+
+#[test]
+fn a_payment_whose_chain_is_too_long_for_the_mempool_is_paid_after_the_next_block() {
+    let node = Node::start_with(&["limitancestorcount=2"]);
+    let counter = Counter::on(node, 1, Site::on);
+    let (id, bill) = counter.bill();
+    let mut coin = counter.purse.coin();
+    for _ in 0..2 {
+        let parent = counter.purse.spend(&[coin], Vec::new(), FEE);
+        send(&counter.node, &parent);
+        coin = counter.purse.coins_of(&parent)[0];
+    }
+    let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+    check_problem(&bill.post(&transaction), 503, "payment-outcome-unknown", "a long chain");
+    check_in_flight(&counter, &id);
+    counter.node.mine(1);
+    wait_until("it is sent again", || counter.shop.state(&id) == "paid");
+    counter.check_paid(&id, &transaction);
 }

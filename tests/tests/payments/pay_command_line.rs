@@ -176,9 +176,15 @@ fn refusals_say_why_and_wrong_usage_is_told_apart() {
         &["payment", "cancel", "-1"],
         &["payment", "list", "--before", "x"],
         &["faucet"],
+        &["pay", url, "--max", "-1"],
+        &["send", "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", "1000", "--max-fee", "-1"],
     ] {
         let done = site.cli(wrong);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{wrong:?}: {}", done.stderr);
+        if let [.., option, "-1"] = wrong {
+            let named = if *option == "cancel" { "<ID>" } else { option };
+            assert!(done.stderr.contains(named), "{wrong:?}: {}", done.stderr);
+        }
     }
 }
 

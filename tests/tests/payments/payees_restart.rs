@@ -17,13 +17,18 @@ use super::paying_scene::{broadcast, buyer, node};
 /// A wallet with 50,000 satoshis that was killed while it waited for the payee's answer, and then
 /// started again.
 fn killed_while_waiting(payee: &Payee) -> Merchant {
+    killed_while_posting(&payee.url(), payee)
+}
+
+/// Such a wallet that paid this URL, for which payments are posted to `till`.
+fn killed_while_posting(url: &str, till: &Payee) -> Merchant {
     let buyer = buyer(&[50_000]);
     let (arrive, arrived) = channel();
-    payee.on_post(move |_| {
+    till.on_post(move |_| {
         let _ = arrive.send(());
         Answer::silence()
     });
-    let body = json!({ "payToURL": payee.url() }).to_string();
+    let body = json!({ "payToURL": url }).to_string();
     let Merchant { site, server } = buyer;
     let wallet = server.wallet().clone();
     let headers = [("Content-Type", "application/json")];
@@ -55,6 +60,20 @@ fn an_open_payment_is_sent_again_unchanged() {
     let buyer = killed_while_waiting(&payee);
     payee.on_post(Answer::accept);
     check_paid(&buyer, &payee);
+}
+
+#[test]
+fn an_open_payment_is_sent_again_where_its_terms_said() {
+    let till = payee();
+    let mut terms = go_dpp_terms(&[output(10_000)]);
+    terms["paymentUrl"] = json!(till.url());
+    let desk = Payee::asking(&terms);
+    let buyer = killed_while_posting(&desk.url(), &till);
+    desk.on_get(|_| Answer::text(404, "{}"));
+    till.on_post(Answer::accept);
+    wait_until("it is settled", || buyer.outgoing_states() == ["settled"]);
+    assert_eq!(buyer.outgoing()[0]["txid"], till.paid_with().txid().to_string());
+    assert!(desk.requests("POST").is_empty());
 }
 
 #[test]

@@ -184,6 +184,31 @@ fn a_payment_has_all_outputs_in_order_and_the_change_last() {
 }
 
 #[test]
+fn data_is_paid_nothing_in_every_dialect_and_nothing_else_is() {
+    let buyer = buyer(&[50_000; 3]);
+    let script = ScriptBuilder::new().op(0x00).op(0x6a).push(b"order 1").into_script();
+    let data = TxOut { satoshis: 0, locking_script: script };
+    let asked = [data.clone(), output(2_000)];
+    for terms in [go_dpp_terms, brc_terms, bip270_terms] {
+        let payee = Payee::asking(&terms(&asked));
+        buyer.pay_ok(&payee.url());
+        assert_eq!(the_post(&payee).transaction().outputs[..2], asked);
+
+        let bare = ScriptBuilder::new().op(0x6a).push(b"order 1").into_script();
+        for other in [output(0), TxOut { satoshis: 0, locking_script: bare }] {
+            let payee = Payee::asking(&terms(&[output(2_000), other]));
+            let detail = check_problem(&buyer.pay(&payee.url()), 422, "unpayable-terms");
+            assert!(detail.contains("output 1 of the terms asks for 0 satoshis"), "{detail}");
+        }
+        for nothing in [vec![data.clone()], vec![data.clone(), output(0)]] {
+            let payee = Payee::asking(&terms(&nothing));
+            check_problem(&buyer.pay(&payee.url()), 502, "payee-nonsense");
+        }
+    }
+    assert_eq!(buyer.outgoing_states(), ["settled"; 3]);
+}
+
+#[test]
 fn one_coin_is_spent_if_one_is_enough_and_otherwise_few() {
     let buyer = buyer(&[1_000, 5_000, 20_000, 90_000]);
     let pay = |satoshis: u64| {
@@ -280,11 +305,19 @@ fn the_owners_limit_applies_to_every_payment() {
     for asked in [vec![output(10_001)], vec![output(5_001), output(5_000)]] {
         let payee = Payee::asking(&go_dpp_terms(&asked));
         let detail = check_problem(&buyer.pay(&payee.url()), 422, "over-limit");
-        assert!(detail.contains("10001") && detail.contains("10000"), "{detail}");
+        assert!(detail.ends_with("the limit is 10000"), "{detail}");
+        assert_eq!(payee.requests("POST").len(), 0);
+    }
+    // The fee counts too: with change it is 12 satoshis, and without change 10.
+    for satoshis in [10_000, 9_990, 9_989] {
+        let payee = Payee::asking(&go_dpp_terms(&[output(satoshis)]));
+        check_problem(&buyer.pay(&payee.url()), 422, "over-limit");
+        assert_eq!(buyer.site.cli(&["pay", &payee.url(), "--dry-run"]).code, 1);
         assert_eq!(payee.requests("POST").len(), 0);
     }
     assert_eq!((buyer.balance(), buyer.outgoing().len()), (50_000, 0));
-    buyer.pay_ok(&Payee::asking(&go_dpp_terms(&[output(10_000)])).url());
+    buyer.pay_ok(&Payee::asking(&go_dpp_terms(&[output(9_988)])).url());
+    assert_eq!(buyer.outgoing()[0]["fee"], 12);
 
     let bulky = ScriptBuilder::new().op(0x00).op(0x6a).push(&[7; 250_000]).into_script();
     let payee = Payee::asking(&go_dpp_terms(&[TxOut { satoshis: 1, locking_script: bulky }]));
@@ -357,6 +390,10 @@ fn a_body_without_a_valid_payment_url_is_refused() {
             "javascript:x",
             "unix:/run/x",
             "bitcoin:1BitcoinEaterAddressDontSendf59kuE",
+            "bitcoin:1BitcoinEaterAddressDontSendf59kuE?sv&amount=1",
+            "bitcoin:?sv&r=",
+            "pay:?r=pay:?r=http://127.0.0.1/x",
+            "pay:?r=http://127.0.0.1/",
             "http://user@127.0.0.1/x",
             "http://user:password@127.0.0.1/x",
             "http://:password@127.0.0.1/x",
@@ -375,6 +412,11 @@ fn a_body_without_a_valid_payment_url_is_refused() {
         assert!(errors["payToURL"][0].is_string(), "{body}: {}", reply.body);
         assert_eq!(errors.as_object().unwrap().len(), 1, "{body}: {}", reply.body);
     }
+    let negative = json!({ "payToURL": "http://127.0.0.1/x", "maxSatoshis": -1 }).to_string();
+    let negative = buyer.server.wallet().post(PAY, &negative);
+    check_problem(&negative, 400, "invalid-fields");
+    let told = json_of(&negative)["errors"].clone();
+    assert_eq!(told, json!({ "maxSatoshis": ["must not be negative"] }));
     let unknown = buyer.server.wallet().post(PAY, r#"{"paytourl":"http://127.0.0.1/x"}"#);
     check_problem(&unknown, 400, "invalid-fields");
     let told = json_of(&unknown)["errors"].clone();

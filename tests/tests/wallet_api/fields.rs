@@ -7,6 +7,7 @@ use crate::wallet_api::times::{HOUR, now, text};
 use crate::wallet_api::{INVOICES, Owner, USERS};
 
 const NO_INTEGER: &str = "must be an integer";
+const NEGATIVE: &str = "must not be negative";
 const OUT_OF_RANGE: &str = "must be from 1 to 2100000000000000";
 const NO_TIME: &str = "must be a time in RFC 3339 form, such as 2026-11-21T08:48:56Z";
 const PAST: &str = "must be in the future";
@@ -43,8 +44,8 @@ fn an_amount_is_a_whole_number_of_satoshis_that_can_exist() {
         ("null", "is required"),
         ("0", OUT_OF_RANGE),
         ("-0", OUT_OF_RANGE),
-        ("-1", OUT_OF_RANGE),
-        ("-9223372036854775809", OUT_OF_RANGE),
+        ("-1", NEGATIVE),
+        ("-9223372036854775809", NEGATIVE),
         ("2100000000000001", OUT_OF_RANGE),
         ("9007199254740993", OUT_OF_RANGE),
         ("18446744073709551615", OUT_OF_RANGE),
@@ -135,15 +136,24 @@ fn a_time_is_of_rfc_3339_and_in_the_future() {
     owner.check_alive(10);
 }
 
-/// The last time of RFC 3339 is the end of the year 9999, and not a day before it.
+/// The last time that can be stored is in the evening before the last day of RFC 3339.
 #[test]
-fn the_last_day_of_the_year_9999_is_a_time() {
+fn a_time_that_cannot_be_stored_is_refused_and_the_last_one_that_can_is_named() {
+    const LAST: &str = "9999-12-30T21:59:59.999999Z";
     let owner = Owner::start();
-    for time in ["9999-12-31T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00"] {
+    let too_late = format!("must not be after {LAST}, the last time that can be stored");
+    for time in [
+        "9999-12-30T22:00:00Z",
+        "9999-12-30T21:59:59.999999-00:01",
+        "9999-12-31T00:00:00Z",
+        "9999-12-31T23:59:59-12:00",
+    ] {
         let body = format!(r#"{{"satoshis":1,"expiresAt":"{time}"}}"#);
-        let created = owner.create(INVOICES, body);
-        assert!(created.contains(",\"expiresAt\":\"9999-12-3"), "{time}: {created}");
+        refuse(&owner, INVOICES, &body, &[("expiresAt", &too_late)]);
     }
+    let body = format!(r#"{{"satoshis":1,"expiresAt":"{LAST}"}}"#);
+    let created = owner.create(INVOICES, body);
+    assert!(created.contains(&format!(",\"expiresAt\":\"{LAST}\",")), "{created}");
 }
 
 /// The text fields: the route, the start of a valid body, the field, and the length of its longest

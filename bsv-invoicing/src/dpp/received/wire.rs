@@ -100,7 +100,7 @@ pub(super) struct Quote {
 
 #[derive(Deserialize)]
 pub(super) struct Rate {
-    #[serde(deserialize_with = "fee_satoshis")]
+    #[serde(deserialize_with = "satoshis")]
     pub(super) satoshis: u64,
     #[serde(deserialize_with = "fee_bytes")]
     pub(super) bytes: u64,
@@ -245,10 +245,6 @@ fn go_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestam
 }
 
 fn satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    within(1, deserializer)
-}
-
-fn fee_satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     within(0, deserializer)
 }
 
@@ -257,7 +253,7 @@ fn fee_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
 }
 
 fn some_fee_satoshis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    fee_satoshis(deserializer).map(Some)
+    satoshis(deserializer).map(Some)
 }
 
 fn some_fee_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {

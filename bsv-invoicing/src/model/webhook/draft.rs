@@ -204,10 +204,10 @@ mod tests {
             let draft = SecretDraft::from_json(body.as_bytes()).unwrap();
             assert_eq!(draft.grace.as_secs(), seconds, "{body}");
         }
-        for grace in ["604801", "1e999", "\"1\"", "99999999999999999999"] {
+        for grace in ["-1", "604801", "1e999", "\"1\"", "99999999999999999999"] {
             let body = format!(r#"{{"graceSeconds": {grace}}}"#);
             let complaint = complaint(SecretDraft::from_json(body.as_bytes()));
-            assert!(complaint.starts_with("graceSeconds must be "), "{complaint}");
+            assert!(complaint.starts_with("graceSeconds must "), "{complaint}");
         }
     }
 
@@ -219,5 +219,7 @@ mod tests {
         let replay = ReplayDraft::from_json(br#"{"after":0,"until":9,"onlyFailed":true}"#).unwrap();
         assert_eq!(replay, ReplayDraft { after: 0, until: 9, only_failed: true });
         assert_eq!(complaint(ReplayDraft::from_json(b"{}")), "after is required");
+        let negative = complaint(ReplayDraft::from_json(br#"{"after":-1,"until":-2}"#));
+        assert_eq!(negative, "after must not be negative, until must not be negative");
     }
 }

@@ -8,8 +8,8 @@ use crate::ledger::rows::{
     DeliveriesByTime, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
-    OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    Reorganisations, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
+    OutgoingByUrl, Owner, PostingUrls, Processes, Proofs, RawTransactions, Receipts, ReceivedFor,
+    Refunds, Reorganisations, Rescan, Reservations, Rules, Spendable, Spends, TransactionNumbers,
     Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched, WebhookChanges, Webhooks,
     Wishes, Withdrawals,
 };
@@ -138,6 +138,7 @@ sql_tables! {
         tx, cancellation, previous, purpose, purpose_number, purpose_text, satoshis, fee, created_at,
         expires_at, memo, channel_host, channel_path, channel_id, channel_token;
     Messages in "message": outgoing => bytes;
+    PostingUrls in "posting_url": outgoing => url;
     OutgoingByUrl in "outgoing_of_url": url_hash => outgoing;
     LastRefunds in "last_refund": invoice => outgoing;
     Withdrawals in "withdrawal": number => recipient, reference, first_payment, payments, created_at;

@@ -13,10 +13,10 @@ use crate::ledger::rows::{
     DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, KeyRange, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order,
-    Outgoing, OutgoingByUrl, Owner, Processes, Proofs, RawTransactions, ReadTable, Receipts,
-    ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules, Spendable, Spends,
-    Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
-    WebhookChanges, Webhooks, Wishes, Withdrawals,
+    Outgoing, OutgoingByUrl, Owner, PostingUrls, Processes, Proofs, RawTransactions, ReadTable,
+    Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules,
+    Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users,
+    WatchBacklog, Watched, WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use crate::store::WalletStoreError;
 use crate::store::stored::{Stored, StoredKind};
@@ -144,6 +144,7 @@ tables! {
     refunds: Refunds,
     outgoing: Outgoing,
     messages: Messages,
+    posting_urls: PostingUrls,
     outgoing_by_url: OutgoingByUrl,
     last_refunds: LastRefunds,
     withdrawals: Withdrawals,

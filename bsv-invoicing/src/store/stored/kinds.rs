@@ -11,9 +11,9 @@ use crate::ledger::rows::{
     DeliveriesByTime, EventLog, Events, Expiries, FollowedBlock, FollowedTip, FollowedTransactions,
     IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
     InvoicesByReference, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Outgoing,
-    OutgoingByUrl, Owner, Paid, Processes, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    Reorganisations, Rescan, RescanFrom, Reservations, Rules, Spendable, Spends,
-    TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
+    OutgoingByUrl, Owner, Paid, PostingUrls, Processes, Proofs, RawTransactions, Receipts,
+    ReceivedFor, Refunds, Reorganisations, Rescan, RescanFrom, Reservations, Rules, Spendable,
+    Spends, TransactionNumbers, Transactions, Unassigned, Unlisted, Users, WatchBacklog, Watched,
     WebhookChanges, Webhooks, Wishes, Withdrawals,
 };
 use crate::model::coin::{Chain, KeyPath, Trust};
@@ -454,6 +454,12 @@ stored_kind! {
     Messages in "messages": u64 => &'static [u8];
     key key: *key, Ok(key);
     row row: row.as_slice(), |_key, row| Ok(row.to_vec());
+}
+
+stored_kind! {
+    PostingUrls in "posting urls": u64 => &'static str;
+    key key: *key, Ok(key);
+    row row: row.as_str(), |_key, row| Ok(row.to_owned());
 }
 
 stored_kind! {

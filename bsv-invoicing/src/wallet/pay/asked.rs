@@ -6,10 +6,11 @@ use std::time::Duration;
 use bsv_tx::TxOut;
 use reqwest::Url;
 
+use super::check_limit;
 use super::payable::check_payable_outputs;
 use crate::dpp::{FeeRate, ReceivedTerms, TermsError};
 use crate::error::Error;
-use crate::model::coin::{Spending, encoded_len, fee};
+use crate::model::coin::{Spending, encoded_len};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
@@ -22,6 +23,8 @@ const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
 /// A payment that terms ask for.
 pub(super) struct Asked {
     pub(super) url: Url,
+    /// The URL that the payment is posted to.
+    pub(super) posting_url: Url,
     pub(super) terms: ReceivedTerms,
     pub(super) outputs: Vec<TxOut>,
     pub(super) spending: Spending,
@@ -39,8 +42,8 @@ impl<S: WalletStore> Wallet<S> {
         // Without a node, the outcome of a payment would stay unknown.
         let policy = self.node()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
-        let terms = self.payee.terms(url, self.settings.network).await?;
-        let asked = self.asked(url, terms, idempotency)?;
+        let (terms, posting_url) = self.payee.terms(url, self.settings.network).await?;
+        let asked = self.asked(url, posting_url, terms, idempotency)?;
         check_payable_outputs(&asked.outputs, &policy)?;
         Ok(asked)
     }
@@ -49,6 +52,7 @@ impl<S: WalletStore> Wallet<S> {
     fn asked(
         &self,
         url: &Url,
+        posting_url: Url,
         received: ReceivedTerms,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Asked, Error> {
@@ -71,15 +75,10 @@ impl<S: WalletStore> Wallet<S> {
         }
         let outputs = terms_outputs(&received);
         let output_bytes = encoded_len(&outputs);
-        // With large outputs, a payee can make a small payment expensive.
-        let asked = terms.satoshis().max(fee(fee_rate, output_bytes));
-        let limit = self.settings.pay_limit;
-        if asked > limit {
-            return Err(Error::OverLimit { asked, limit });
-        }
         let spending = Spending { satoshis: terms.satoshis(), output_bytes, fee_rate };
+        check_limit(spending.needed(1), Some(self.settings.pay_limit))?;
         let (url, terms) = (url.clone(), received);
-        Ok(Asked { url, terms, outputs, spending, expires_at, idempotency })
+        Ok(Asked { url, posting_url, terms, outputs, spending, expires_at, idempotency })
     }
 }
 

@@ -2,17 +2,22 @@
 
 use reqwest::Url;
 
+use super::link::Link;
+
 use crate::error::Error;
 use crate::model::fields::{FieldErrors, Members};
+use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::OutgoingPayment;
+use crate::wallet::terms::url_of_invoice;
 
 /// The longest payment URL, in bytes.
-const MAX_URL_LEN: usize = 2048;
+pub(super) const MAX_URL_LEN: usize = 2048;
 
 /// A request to pay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayDraft {
-    /// The payment URL.
+    /// The payment URL, or a link with one, such as `bitcoin:?sv&r=URL` and `pay:?r=URL`. The
+    /// payment URL identifies the payment.
     pub pay_to_url: String,
     /// The most that a new payment may cost, in satoshis, its fee included.
     pub max_satoshis: Option<u64>,
@@ -37,14 +42,34 @@ impl PayDraft {
 
 const PAY_TO_URL: &str = "payToURL";
 
-/// Reads a URL that can be paid to.
+/// Reads a URL that can be paid to, or a link that holds one.
 pub(super) fn payment_url(text: &str) -> Result<Url, Error> {
     if text.len() > MAX_URL_LEN {
         return Err(bad_url(format!("must have at most {MAX_URL_LEN} bytes")));
     }
-    let mut url = Url::parse(text).map_err(|error| {
+    let url = parse_url(text)?;
+    match Link::of(&url) {
+        None => check_url(url),
+        Some(Link { payment_url: Some(url), .. }) => check_url(parse_url(&url)?),
+        Some(_) => Err(bad_url(
+            "is a link without a payment URL (r=), and only a payment URL can be paid here"
+                .to_owned(),
+        )),
+    }
+}
+
+/// The amount that a link names, in satoshis.
+pub(super) fn amount_of_link(text: &str) -> Option<u64> {
+    Link::of(&parse_url(text).ok()?)?.satoshis
+}
+
+fn parse_url(text: &str) -> Result<Url, Error> {
+    Url::parse(text).map_err(|error| {
         bad_url(format!("must be a URL such as https://shop.example/api/v1/payment/id: {error}"))
-    })?;
+    })
+}
+
+fn check_url(mut url: Url) -> Result<Url, Error> {
     // A fragment is never sent to the payee.
     url.set_fragment(None);
     let problem = if !matches!(url.scheme(), "http" | "https") {
@@ -63,6 +88,13 @@ pub(super) fn bad_url(reason: String) -> Error {
     let mut errors = FieldErrors::default();
     errors.add(PAY_TO_URL, reason);
     Error::Invalid(errors)
+}
+
+/// The payment URL of the invoice that a URL of a payment page shows.
+pub(super) fn payment_url_of_page(url: &Url) -> Option<String> {
+    let (public_url, id) = url.as_str().rsplit_once("/pay/")?;
+    let id: InvoiceId = id.split('?').next()?.parse().ok()?;
+    Some(url_of_invoice(public_url, id.as_str()))
 }
 
 /// The last segment of a payment URL: the payee's name for the payment.

@@ -22,7 +22,7 @@ const ATTEMPTS: u32 = 5;
 pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid, Error> {
     let url = payment_url(url)?;
     let payee = Payee::new(own);
-    let terms = payee.terms(&url, Network::Regtest).await?;
+    let (terms, posting_url) = payee.terms(&url, Network::Regtest).await?;
     let asked = terms.terms.satoshis();
     if asked > FAUCET_LIMIT {
         return Err(Error::OverLimit { asked, limit: FAUCET_LIMIT });
@@ -32,7 +32,7 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
     loop {
         let transaction = node.wallet_transaction(&outputs).await.map_err(away)?;
         let message = terms.payment(&transaction, "from the faucet");
-        let (status, body) = payee.post(&url, terms.dialect(), message).await?;
+        let (status, body) = payee.post(&url, &posting_url, terms.dialect(), message).await?;
         let txid = transaction.txid();
         match Acknowledgement::from_answer(terms.dialect(), status, &body, &txid) {
             Ok(_) => return Ok(txid),

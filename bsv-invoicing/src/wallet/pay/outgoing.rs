@@ -6,14 +6,14 @@ use crate::error::Error;
 use crate::ledger::FindPayment;
 use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingTo};
 use crate::model::idempotency::IdempotencyKey;
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 impl<S: WalletStore> Wallet<S> {
     /// A payment by the wallet.
     pub async fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        Ok(self.outgoing_with_message(number).await?.0)
+        Ok(self.outgoing_with_posting(number).await?.0)
     }
 
     /// Up to `limit` payments by the wallet before the one of this number, the newest first.
@@ -25,10 +25,10 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.get(GetOutgoingBefore(before, limit)).await?)
     }
 
-    pub(super) async fn outgoing_with_message(
+    pub(super) async fn outgoing_with_posting(
         &self,
         number: u64,
-    ) -> Result<(OutgoingPayment, Vec<u8>), Error> {
+    ) -> Result<(OutgoingPayment, Posting), Error> {
         self.store.get(GetOutgoing(number)).await?.ok_or(Error::UnknownPayment(number))
     }
 

@@ -11,7 +11,7 @@ use crate::dpp::{Acknowledgement, AnswerError, Payment};
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::ledger::{Accept, RefuseByPayee};
-use crate::model::outgoing::{OutgoingPayment, OutgoingState};
+use crate::model::outgoing::{OutgoingPayment, OutgoingState, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::{NO_INDEX, unknown};
@@ -45,11 +45,14 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Posts an open payment to its payee, and records the outcome.
     async fn post(&self, number: u64, url: &Url) -> Result<OutgoingPayment, Error> {
-        let (payment, message) = self.outgoing_with_message(number).await?;
-        let dialect = Payment::from_json(&message)
+        let (payment, Posting { url: posting_url, body }) =
+            self.outgoing_with_posting(number).await?;
+        let to = posting_url.as_deref().map_or_else(|| Ok(url.clone()), Url::parse);
+        let to = to.map_err(|error| Error::PayeeNonsense(error.to_string()))?;
+        let dialect = Payment::from_json(&body)
             .map_err(|error| Error::PayeeNonsense(error.to_string()))?
             .dialect;
-        let (status, answer) = self.payee.post(url, dialect, message).await?;
+        let (status, answer) = self.payee.post(url, &to, dialect, body).await?;
         match Acknowledgement::from_answer(dialect, status, &answer, &payment.txid) {
             Ok(Acknowledgement { memo, peer_channel, .. }) => {
                 let now = self.now();

@@ -1,5 +1,6 @@
 use super::asked::Asked;
-use super::draft::payment_url;
+use super::check_limit;
+use super::draft::{amount_of_link, payment_url};
 use crate::error::Error;
 use crate::ledger::EstimateFee;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
@@ -24,6 +25,9 @@ pub enum PaymentPreview {
         fee: u64,
         /// The fee rate, in satoshis per 1000 bytes.
         fee_rate: u64,
+        /// What the link says that the payee asks for, in satoshis, if a link with an amount is
+        /// paid.
+        link_satoshis: Option<u64>,
         /// Until when the terms are valid.
         expires_at: Timestamp,
     },
@@ -32,8 +36,8 @@ pub enum PaymentPreview {
 impl<S: WalletStore> Wallet<S> {
     /// Finds out what [`pay`](Self::pay) would do. This asks the payee for its terms, but reserves
     /// no coins.
-    pub async fn preview_payment(&self, url: &str) -> Result<PaymentPreview, Error> {
-        let url = payment_url(url)?;
+    pub async fn preview_payment(&self, pay_to_url: &str) -> Result<PaymentPreview, Error> {
+        let url = payment_url(pay_to_url)?;
         self.check_caught_up().await?;
         if let Some(payment) = self.payment_before(&url, None).await? {
             return Ok(PaymentPreview::Made(Box::new(payment)));
@@ -41,6 +45,7 @@ impl<S: WalletStore> Wallet<S> {
         let Asked { terms, spending, expires_at, .. } = self.ask(&url, None).await?;
         let purpose = OutgoingPurpose::Url(url.to_string());
         let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
+        check_limit(spending.satoshis.saturating_add(fee), Some(self.settings.pay_limit))?;
         let host = url.host_str().unwrap_or_default();
         let payee = match terms.terms.merchant.name.as_str() {
             "" => host.to_owned(),
@@ -53,6 +58,7 @@ impl<S: WalletStore> Wallet<S> {
             satoshis,
             fee,
             fee_rate,
+            link_satoshis: amount_of_link(pay_to_url),
             expires_at,
         })
     }

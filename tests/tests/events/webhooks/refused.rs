@@ -21,7 +21,7 @@ fn mistakes_in_a_webhook_are_reported_field_by_field() {
     let wordy = "x".repeat(1025);
     for (body, expected) in [
         (json!({}), vec!["url"]),
-        (json!({ "url": 5, "after": -1, "state": "enabled" }), vec!["state", "url"]),
+        (json!({ "url": 5, "after": -1, "state": "enabled" }), vec!["after", "state", "url"]),
         (json!({ "url": "https://a.example", "secret": "whsec_" }), vec!["secret"]),
         (json!({ "url": "ftp://a.example" }), vec!["url"]),
         (json!({ "url": "https://me:you@a.example/" }), vec!["url"]),

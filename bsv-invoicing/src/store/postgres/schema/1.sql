@@ -351,6 +351,8 @@ CREATE TABLE outgoing (
 
 CREATE TABLE message (outgoing bigint PRIMARY KEY, bytes bytea NOT NULL);
 
+CREATE TABLE posting_url (outgoing bigint PRIMARY KEY, url bytea NOT NULL);
+
 CREATE TABLE outgoing_of_url (url_hash bytea PRIMARY KEY, outgoing bigint NOT NULL);
 
 CREATE TABLE last_refund (invoice bigint PRIMARY KEY, outgoing bigint NOT NULL);

@@ -1,3 +1,6 @@
+//! URLs that a payee names: its channel, and where it wants the payment. They are on the host of
+//! the payment URL, at any port, and never http where the payment URL is https.
+
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
@@ -9,8 +12,8 @@ use crate::dpp::PeerChannel;
 /// `internal`).
 const LOCAL_SUFFIXES: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".test"];
 
-/// The URL of the channel that the payee named, and its reach. The channel must be on the host of
-/// the payment URL, at any port and with the same scheme. Otherwise the answer is `None`.
+/// The URL of the channel that the payee named, with the scheme of the payment URL, and its reach.
+/// `None` if the payee may not name such a channel.
 pub(crate) fn channel_url(pay_to_url: &str, channel: &PeerChannel) -> Option<(Url, Reach)> {
     let PeerChannel { host, path, channel_id, token: _ } = channel;
     let paid = Url::parse(pay_to_url).ok()?;
@@ -23,13 +26,31 @@ pub(crate) fn channel_url(pay_to_url: &str, channel: &PeerChannel) -> Option<(Ur
     let path = format!("{path}/api/v1/channel/{channel_id}");
     let url = Url::parse(&format!("{}://{host}{path}?unread=true", paid.scheme())).ok()?;
     // A URL that changes when it is parsed, for example by dot segments, is refused.
-    let is_as_written = url.path() == path && url.host().is_some();
-    if !is_as_written || url.host() != paid.host() || HeaderValue::from_str(&channel.token).is_err()
-    {
+    if url.path() != path || HeaderValue::from_str(&channel.token).is_err() {
         return None;
     }
-    let reach = if is_local(&paid) { Reach::Anywhere } else { Reach::Public };
+    let reach = reach_of_named(&paid, &url)?;
     Some((url, reach))
+}
+
+/// The reach of the URL that a payment is posted to, for the payment URL `paid`. `None` if the
+/// payee may not name this URL.
+pub(crate) fn posting_reach(paid: &Url, url: &Url) -> Option<Reach> {
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let named = reach_of_named(paid, url).filter(|_| !has_user)?;
+    // The owner chose the address of the payment URL. At another port may be a listener of ours.
+    Some(if url.origin() == paid.origin() { Reach::Chosen } else { named })
+}
+
+fn reach_of_named(paid: &Url, url: &Url) -> Option<Reach> {
+    let is_safe = match url.scheme() {
+        "https" => true,
+        scheme => scheme == "http" && paid.scheme() == "http",
+    };
+    if !is_safe || url.host() != paid.host() {
+        return None;
+    }
+    Some(if is_local(paid) { Reach::Anywhere } else { Reach::Public })
 }
 
 /// The characters that need no escape in a path (RFC 3986, 3.3) except `@`, and the slash.
@@ -83,6 +104,28 @@ mod tests {
             let (root, reach) = expected.split_once(' ').unwrap();
             let expected = format!("{root}/api/v1/channel/c-1?unread=true {reach}");
             assert_eq!(url_of(paid, host, path, "c-1"), Some(expected), "{paid} {host}{path}");
+        }
+    }
+
+    #[test]
+    fn a_payment_is_posted_on_the_payees_host_and_never_less_safely() {
+        for (paid, named, expected) in [
+            ("http://pay.example/x", "http://pay.example/y", Some(Reach::Chosen)),
+            ("http://pay.example/x", "http://pay.example:81/y", Some(Reach::Public)),
+            ("http://pay.example/x", "https://pay.example/y", Some(Reach::Public)),
+            ("https://pay.example/x", "https://pay.example:444/", Some(Reach::Public)),
+            ("http://127.0.0.1:1/x", "http://127.0.0.1:2/x", Some(Reach::Anywhere)),
+            ("https://pay.example/x", "http://pay.example/x", None),
+            ("http://pay.example/x", "http://sub.pay.example/x", None),
+            ("http://pay.example/x", "http://pay.example./x", None),
+            ("http://127.0.0.1/x", "http://localhost/x", None),
+            ("http://pay.example/x", "http://user@pay.example/x", None),
+            ("http://pay.example/x", "http://:word@pay.example/x", None),
+            ("http://pay.example/x", "ftp://pay.example/x", None),
+            ("http://pay.example/x", "mailto:x@pay.example", None),
+        ] {
+            let reach = posting_reach(&Url::parse(paid).unwrap(), &Url::parse(named).unwrap());
+            assert_eq!(reach, expected, "{paid} {named}");
         }
     }
 
