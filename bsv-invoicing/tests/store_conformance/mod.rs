@@ -87,6 +87,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("users are numbered from 1, and kept as they are", changes::users).await;
     check::<P>("a store belongs to one wallet", changes::adopt).await;
     check::<P>("events are read in parts, in order", changes::events_in_parts).await;
+    check::<P>("a page of all types of events reads few rows", changes::page_of_all_types).await;
     check::<P>("an event is written in one form", telling::form).await;
     check::<P>("an event is less than 20 kB", telling::longest).await;
     check::<P>("events of payments name their invoices and sums", telling::payments).await;
