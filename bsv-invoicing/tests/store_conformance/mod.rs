@@ -199,6 +199,10 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a lost block is forgotten in parts", reorganised::forgotten_in_parts).await;
     check::<P>("what a block has paid stays paid", reorganised::paid_by_a_block).await;
     check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
+    check::<P>("a reward is lost with its block, and comes back with it", reorganised::rewards)
+        .await;
+    check::<P>("a reward stays if the node may not know its block", reorganised::unknown_block)
+        .await;
     check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;
     check::<P>("bytes stay until the last spender is deep", dropped::after_the_last_spender).await;
     check::<P>("bytes are dropped with those of the spender", dropped::with_the_spender).await;
