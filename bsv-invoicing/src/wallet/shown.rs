@@ -162,7 +162,11 @@ impl<S: WalletStore> Wallet<S> {
         let payment = Payment { fee, size, parents, unsent: BTreeMap::new() };
         match payment.check(entries, self.demand()).await {
             Ok(()) => Ok(true),
-            Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),
+            Err(
+                Error::FeeTooLow { .. }
+                | Error::TooManyAncestors { .. }
+                | Error::TooManyCheapAncestors { .. },
+            ) => Ok(false),
             Err(error) => Err(error),
         }
     }
