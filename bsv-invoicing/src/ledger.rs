@@ -130,7 +130,9 @@ pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
-pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};
+pub use self::notice::{
+    GetKnown, GetKnownAs, Known, KnownAs, Notice, Noticed, OwnParts, ShownPlace,
+};
 pub use self::offer::{Offer, Offered};
 pub use self::record::{NewPayment, Record};
 pub use self::recover::{Recover, Recovered};
