@@ -138,6 +138,15 @@ pub enum Error {
         /// How many unconfirmed ancestors it may have.
         limit: usize,
     },
+    /// A transaction has too many unconfirmed ancestors whose own fees are too low.
+    #[error(
+        "the transaction has more than {limit} ancestors that are in no block yet and whose own \
+         fees are too low"
+    )]
+    TooManyCheapAncestors {
+        /// How many such ancestors it may have.
+        limit: usize,
+    },
     /// A transaction is time-locked. Until that time, another transaction can replace it.
     #[error(
         "the transaction is not final: its lock time {lock_time} is not reached, and not all of \

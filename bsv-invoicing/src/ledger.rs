@@ -17,7 +17,7 @@
 //! | mined | a checked proof shows that it is in a block of the main chain | count, can be spent (those of a coinbase transaction 100 blocks later) | spent |
 //! | contested | it was seen, is now neither in the mempool nor in a block, and no transaction in the chain spends the same coins | count, cannot be spent | spent |
 //! | displaced | another transaction in the chain spends the same coins | do not count | free |
-//! | invalid | the network refused the transaction itself at six tips in a row, or had shown it and refused it when it was offered again | do not count | free |
+//! | invalid | the network refused the transaction itself at six tips in a row, or had shown it and refused it when it was offered again, or it is the coinbase transaction of a block that has left the main chain | do not count | free |
 //! | refused | the network or the payee did not take it | do not count | free |
 //! | cancelled | the wallet cancelled it: a cancellation spent one of its coins | do not count | free |
 //!
@@ -32,7 +32,7 @@
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled |
 //! | [`Mine`] | any | mined | the same; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
-//! | [`ForgetBlock`] | mined | contested | |
+//! | [`ForgetBlock`] | mined | contested; invalid if it is the coinbase transaction of a block that another one has replaced | transactions that spend receipts of an invalid one become displaced first |
 //! | [`Contest`] | seen | contested | |
 //! | [`TellContested`] | contested | contested | writes the event, once |
 //! | [`Displace`] | any that is not lost | displaced | transactions that spend its receipts become displaced first |
@@ -130,7 +130,9 @@ pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
-pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};
+pub use self::notice::{
+    GetKnown, GetKnownAs, Known, KnownAs, Notice, Noticed, OwnParts, ShownPlace,
+};
 pub use self::offer::{Offer, Offered};
 pub use self::record::{NewPayment, Record};
 pub use self::recover::{Recover, Recovered};

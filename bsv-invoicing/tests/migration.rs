@@ -254,7 +254,8 @@ async fn blocks_of_earlier_versions_can_leave_the_chain() {
         assert!(told.eq([first.clone(), second.clone()]), "{blocks:?}");
         let followed = store.list(GetFollowed(0, 9)).await.unwrap().len();
         let now = store.get(GetLastEventAt).await.unwrap();
-        store.execute(ForgetBlock { block: blocks[0], after: 0, limit: 9, now }).await.unwrap();
+        let forget = ForgetBlock { block: blocks[0], is_replaced: true, after: 0, limit: 9, now };
+        store.execute(forget).await.unwrap();
         assert_eq!(store.list(GetBlocks(0)).await.unwrap(), blocks[1..]);
         assert_eq!(blocks_of_payments(&store).await, []);
         assert_eq!(store.list(GetFollowed(0, 9)).await.unwrap().len(), followed + 2);

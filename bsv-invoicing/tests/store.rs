@@ -156,6 +156,19 @@ async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
 }
 
 #[tokio::test]
+async fn an_expiry_without_an_invoice_tells_nothing() {
+    let (_place, store) = changed(|transaction| {
+        transaction.open_table(INVOICES).unwrap().remove(2).unwrap();
+    })
+    .await;
+    let later = Timestamp::from_micros(2000);
+    assert_eq!(store.sweep(later, 9).await.unwrap(), 3);
+    let told = store.events(3, 9).await.unwrap();
+    let told: Vec<_> = told.iter().map(|event| (event.kind, event.subject)).collect();
+    assert_eq!(told, [1, 3].map(|number| (EventKind::InvoiceExpired, number)));
+}
+
+#[tokio::test]
 async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
     // These rows have unknown kinds, name missing invoices and transactions, or have details of
     // another kind.

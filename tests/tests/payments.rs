@@ -15,6 +15,7 @@ mod forms_hostile;
 mod forms_libraries;
 mod forms_wallet;
 mod guard;
+mod joint;
 mod leaving_consolidation;
 mod leaving_refunds;
 mod leaving_withdrawals;

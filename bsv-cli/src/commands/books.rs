@@ -65,10 +65,19 @@ fn describe(check: &Value) -> String {
         ));
     }
     let (proofs, blocks) = (number("proofs"), number("blocks"));
-    text + &match check["blocksInChain"].as_u64() {
+    text += &match check["blocksInChain"].as_u64() {
         Some(count) => format!(
             "{proofs} proofs of {blocks} blocks; {count} of these blocks are in the node's main chain\n"
         ),
         None => format!("{proofs} proofs of {blocks} blocks; no node was asked for these blocks\n"),
+    };
+    text + &match check["searchedFrom"].as_u64() {
+        Some(height) => format!(
+            "the chain from height {height} on and the mempool were searched for what the books lack\n"
+        ),
+        None => {
+            "the chain was not searched for what the books lack (--from-height HEIGHT does that)\n"
+                .to_owned()
+        }
     }
 }

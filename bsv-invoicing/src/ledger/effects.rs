@@ -82,8 +82,7 @@ impl<R: Rows> Books<R> {
         }
         let made = self.made_by(number)?;
         try_all(&made, |(key, receipt)| self.recount_receipt(*key, receipt, &before, &after))?;
-        if before.state == TransactionState::Refused && new.spends() {
-            // Refused receipts of deleted invoices are not listed.
+        if !before.was_seen() && after.was_seen() {
             try_all(&made, |(key, receipt)| {
                 self.list_unassigned(*key, receipt, !spent.is_empty())
             })?;

@@ -4,7 +4,7 @@ use crate::ledger::Query;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{AllFigures, Events, ReadRows, try_all};
 use crate::ledger::told::event;
-use crate::model::event::{EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};
+use crate::model::event::{EventFilter, EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};
 
 /// How many rows are read at once.
 const ROWS_AT_ONCE: usize = 1000;
@@ -22,7 +22,7 @@ impl Query for GetEventPage {
         let mut page = EventPage { events: Vec::new(), next: after, last };
         let mut looked_at = 0;
         while looked_at < MAX_EVENTS_LOOKED_AT && page.events.len() < limit && !page.is_end() {
-            let at_once = match filter == Default::default() {
+            let at_once = match filter == EventFilter::ALL {
                 true => ROWS_AT_ONCE.min(limit - page.events.len()),
                 false => ROWS_AT_ONCE,
             };

@@ -4,15 +4,19 @@ use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{MinedAt, Rows, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{BlockPlace, TransactionState};
+use crate::model::transaction::{BlockPlace, Purpose, TransactionState};
 
 /// A block is no longer in the main chain. Its transactions are contested until the network shows
-/// them again. Strangers choose how many there are, so each step changes a part of them. Whoever
-/// begins anew finds what is left.
+/// them again. Its coinbase transaction is invalid until the block returns: no other block can hold
+/// it. Strangers choose how many there are, so each step changes a part of them. Whoever begins anew
+/// finds what is left.
 #[derive(Clone, Copy, Debug)]
 pub struct ForgetBlock {
     /// The block.
     pub block: BlockPlace,
+    /// Whether the main chain has another block instead. Otherwise the node may just not know the
+    /// block, and its coinbase transaction is contested, too.
+    pub is_replaced: bool,
     /// Only transactions with higher numbers are looked at.
     pub after: u64,
     /// How many are looked at, at most.
@@ -26,15 +30,19 @@ impl Command for ForgetBlock {
     type Answer = Option<u64>;
 
     fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Option<u64>, R::Error> {
-        let Self { block, after, limit, now } = *self;
+        let Self { block, is_replaced, after, limit, now } = *self;
         let at = books.next_event_at(now);
         let rest = (block.height, after.saturating_add(1))..=(block.height, u64::MAX);
         let mined = books.rows.first::<MinedAt>(rest, Ascending, limit)?;
         try_all(&mined, |((_, number), ())| {
-            if books.transaction(*number)?.state == TransactionState::Mined(block) {
-                books.change_state(*number, TransactionState::Contested { told: false }, at)?;
+            let record = books.transaction(*number)?;
+            match record.purpose {
+                _ if record.state != TransactionState::Mined(block) => Ok::<_, R::Error>(()),
+                Purpose::Coinbase if is_replaced => {
+                    books.lose(*number, TransactionState::Invalid, at)
+                }
+                _ => books.change_state(*number, TransactionState::Contested { told: false }, at),
             }
-            Ok::<_, R::Error>(())
         })?;
         let last = mined.last().map(|((_, number), ())| *number);
         Ok(last.filter(|_| mined.len() == limit))

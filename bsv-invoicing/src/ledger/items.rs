@@ -9,9 +9,9 @@ use crate::ledger::figures::Figures;
 use crate::ledger::recount::Standing;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, Counted, FollowedTransactions, Incoming, Invoices, Kind, MinedAt, Outgoing, Proofs,
-    RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, RowsOf, Spendable,
-    Spends, Transactions, Wishes, try_all,
+    AllFigures, Counted, FollowedTransactions, Incoming, Invoices, Kind, Marked, MinedAt, Outgoing,
+    Proofs, RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, RowsOf,
+    Spendable, Spends, Transactions, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
@@ -116,6 +116,8 @@ pub struct LedgerInvoice {
     pub number: u64,
     /// Whether it is paid.
     pub is_paid: bool,
+    /// Whether its owner has marked it as paid.
+    pub is_marked: bool,
     /// The stored sums of the payments that count.
     pub received: Received,
     /// The same sums, from the payments themselves.
@@ -381,6 +383,7 @@ fn ledger_invoice<R: ReadRows>(rows: &R, invoice: &Invoice) -> Result<LedgerInvo
     let mut item = LedgerInvoice {
         number,
         is_paid: invoice.payment_received_at.is_some(),
+        is_marked: rows.get::<Marked>(&number)?.is_some(),
         received: rows.get::<ReceivedFor>(&number)?.unwrap_or_default(),
         recounted: Received::default(),
         is_listed: true,

@@ -4,8 +4,8 @@
 use bsv_tx::{TransactionView, Txid, public_key_hash};
 
 use crate::ledger::rows::{
-    Claims, Damaged, Incoming, ReadRows, Receipts, Rows, Spends, TransactionNumbers, Watched,
-    try_all,
+    Claims, Damaged, Incoming, RawTransactions, ReadRows, Receipts, Rows, Spends,
+    TransactionNumbers, Transactions, Watched, try_all,
 };
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
@@ -91,6 +91,37 @@ impl<T: AsRef<EncodedTransaction> + Send + 'static> Query for GetKnown<T> {
     fn run<R: ReadRows>(self, rows: &R) -> Result<Known, R::Error> {
         known(rows, self.0.as_ref())
     }
+}
+
+/// What the books know about their transaction with a number.
+#[derive(Clone, Copy, Debug)]
+pub struct GetKnownAs(pub u64);
+
+impl Query for GetKnownAs {
+    type Answer = Option<KnownAs>;
+
+    fn run<R: ReadRows>(self, rows: &R) -> Result<Option<KnownAs>, R::Error> {
+        let bytes = rows.get::<RawTransactions>(&self.0)?;
+        let Some(record) = rows.get::<Transactions>(&self.0)? else { return Ok(None) };
+        let transaction = bytes.map(|bytes| EncodedTransaction { txid: record.txid, bytes });
+        let known = match &transaction {
+            Some(transaction) => known(rows, transaction)?,
+            None => Known { records: records_of(rows, &record.txid)?, ..Known::default() },
+        };
+        Ok(Some(KnownAs { record, transaction, known }))
+    }
+}
+
+/// A transaction with a number, and what the books know about it.
+#[derive(Clone, Debug)]
+pub struct KnownAs {
+    /// Its record under the number.
+    pub record: TransactionRecord,
+    /// The transaction, unless its bytes are dropped.
+    pub transaction: Option<EncodedTransaction>,
+    /// What the books know about it under all its numbers. Nothing is lacking if its bytes are
+    /// dropped.
+    pub known: Known,
 }
 
 /// What the books know about a transaction, and what they lack.
@@ -206,9 +237,6 @@ impl<R: Rows> Books<R> {
         let (number, record) = self.add_transaction(transaction, purpose, satoshis, came_at)?;
         let receipts: Vec<_> = own.receipts.iter().map(|it| it.of(number)).collect();
         self.add_receipts(number, &receipts)?;
-        for (key, receipt) in &receipts {
-            self.list_unassigned(*key, receipt, !own.spends.is_empty())?;
-        }
         for key in &own.spends {
             self.add_spend(number, *key)?;
         }

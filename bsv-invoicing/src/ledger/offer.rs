@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ledger::notice::payments_by;
+use crate::ledger::notice::{payments_by, view};
 use crate::ledger::rows::{
     Ancestors, FollowedTransactions, InFlight, Invoices, RawTransactions, Refunds, Rows,
     TransactionNumbers, Transactions,
@@ -149,7 +149,10 @@ impl Offer {
         books: &mut Books<R>,
         at: Timestamp,
     ) -> Result<(u64, TransactionRecord), R::Error> {
-        let purpose = Purpose::Incoming(self.invoice);
+        let purpose = match view(&self.transaction)?.is_coinbase() {
+            true => Purpose::Coinbase,
+            false => Purpose::Incoming(self.invoice),
+        };
         let satoshis = self.receipts.iter().map(|receipt| receipt.satoshis).sum();
         let (number, record) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
         let receipts: Vec<_> = self.receipts.iter().map(|it| it.of(number)).collect();

@@ -3,7 +3,7 @@
 use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
     Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
-    Transactions, Unassigned, try_all,
+    Transactions, try_all,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::outgoing::OutgoingPayment;
@@ -108,7 +108,6 @@ impl<R: Rows> Books<R> {
     pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), R::Error> {
         for (key, receipt) in self.made_by(number)? {
             self.rows.remove::<Receipts>(key)?;
-            self.rows.remove::<Unassigned>(key)?;
             if let Some(invoice) = self.invoice_of(receipt.key)? {
                 self.rows.remove::<Incoming>((invoice, number))?;
             }

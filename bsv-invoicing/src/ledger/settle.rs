@@ -101,7 +101,11 @@ impl<R: Rows> Books<R> {
         };
         let sums = Some(Sums { paid: received.sum(), due });
         let Payment { transaction, satoshis, told, .. } = *payment;
-        let details = PaymentDetails { transaction, satoshis, late, sums };
+        let details = match after.was_seen() {
+            true => PaymentDetails { transaction, satoshis, late, sums },
+            // The transaction may be forgotten, and the events that name it stay.
+            false => PaymentDetails { transaction: 0, satoshis: 0, late: false, sums },
+        };
         self.tell_payment(&told, (number, details), after.state.block(), at)?;
         match has_changed {
             true => self.settle(invoice, details, was_in_flight, at),

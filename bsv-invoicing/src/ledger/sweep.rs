@@ -32,7 +32,7 @@ impl Command for Sweep {
             books.rows.remove::<Expiries>(*expiry)?;
             // An invoice that is being paid is looked at again if the payment fails.
             let invoice = books.invoice(expiry.1)?;
-            if invoice.is_none_or(|invoice| invoice.state(end) == InvoiceState::Expired) {
+            if invoice.is_some_and(|invoice| invoice.state(end) == InvoiceState::Expired) {
                 books.tell_standing(at, EventKind::InvoiceExpired, expiry.1)?;
             }
         }

@@ -9,11 +9,10 @@ use crate::ledger::{Books, Query};
 use crate::model::coin::Chain;
 use crate::model::payment::{IncomingPayment, UnassignedReceipt};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::transaction::TransactionState;
 
 impl<R: Rows> Books<R> {
-    /// Lists a receipt of a found transaction as unassigned, unless it pays an invoice, or is
-    /// change of a transaction that spends coins of the wallet.
+    /// Lists a receipt of a transaction that the network shows as unassigned, unless it pays an
+    /// invoice, or is change of a transaction that spends coins of the wallet.
     pub(crate) fn list_unassigned(
         &mut self,
         key: ReceiptKey,
@@ -64,14 +63,15 @@ impl<R: Rows> Books<R> {
         Ok((limit - left).max(1))
     }
 
-    /// Lists those of a transaction's receipts as unassigned that pay a deleted invoice.
+    /// Lists those of a transaction's receipts as unassigned that pay a deleted invoice. Receipts
+    /// that the network has never shown are listed once it shows them.
     fn list_paying(
         &mut self,
         invoice: u64,
         maker: u64,
         receipts: &[(ReceiptKey, Receipt)],
     ) -> Result<(), R::Error> {
-        if self.transaction(maker)?.state == TransactionState::Refused {
+        if !self.transaction(maker)?.was_seen() {
             return Ok(());
         }
         for (key, receipt) in receipts {

@@ -80,7 +80,7 @@ pub struct Attempt {
 pub enum AttemptOutcome {
     /// The endpoint has answered with this status.
     Answered(u16),
-    /// There is no answer, or not all of it.
+    /// There is no answer.
     Failed(AttemptFailure),
 }
 
@@ -92,18 +92,27 @@ pub enum AttemptFailure {
     BlockedAddress = 1,
     /// The name cannot be looked up.
     Dns = 2,
-    /// There is no connection, or it broke, or does not speak HTTP.
+    /// There is no connection.
     Connect = 3,
     /// There is no TLS connection. The certificate may be that of another host.
     Tls = 4,
     /// It took too long.
     Timeout = 5,
+    /// There is a connection, but it broke, or its other end does not speak HTTP.
+    Answer = 6,
 }
 
 impl AttemptFailure {
     /// The failure of this number.
     pub fn of_number(number: u8) -> Option<Self> {
-        let all = [Self::BlockedAddress, Self::Dns, Self::Connect, Self::Tls, Self::Timeout];
+        let all = [
+            Self::BlockedAddress,
+            Self::Dns,
+            Self::Connect,
+            Self::Tls,
+            Self::Timeout,
+            Self::Answer,
+        ];
         all.into_iter().find(|failure| *failure as u8 == number)
     }
 
@@ -115,6 +124,7 @@ impl AttemptFailure {
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Timeout => "timeout",
+            Self::Answer => "answer",
         }
     }
 }

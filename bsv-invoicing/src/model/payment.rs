@@ -113,7 +113,8 @@ pub enum IncomingState {
     /// Another transaction has taken its place.
     Displaced,
     /// The network has refused it at several tips in a row, or it had shown the payment and refused
-    /// it when the wallet offered it again.
+    /// it when the wallet offered it again. Or it is the coinbase transaction of a block that has
+    /// left the main chain.
     Invalid,
     /// The network did not take it.
     Refused,

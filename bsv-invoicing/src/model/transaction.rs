@@ -79,7 +79,8 @@ pub enum TransactionState {
     /// Another transaction in the chain spends the same coins.
     Displaced,
     /// The network refused the transaction itself at several tips in a row, or it had shown the
-    /// transaction and refused it when the wallet offered it again.
+    /// transaction and refused it when the wallet offered it again. Or it is the coinbase
+    /// transaction of a block that has left the main chain.
     Invalid,
     /// The network or the payee did not take it.
     Refused,

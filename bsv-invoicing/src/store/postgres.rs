@@ -615,7 +615,7 @@ mod tests {
         let mined = (1..=100).map(|number| ((7, number), ()));
         note::<MinedAt>(&mut known, all, mined, usize::MAX);
         let now = Timestamp::from_micros(2);
-        let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now };
+        let forget = ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now };
         assert_eq!(missing_in(&forget, &known, TableId::Transactions), 100);
     }
 

@@ -16,6 +16,9 @@ use crate::wallet::receive::ancestors::MAX_ANCESTORS;
 
 /// How many entries and parents of entries are kept. Each takes about 100 bytes.
 const MOST: usize = 100_000;
+/// After so many requests for parents, all ancestors of one of them are read together. Few payments
+/// have so many generations of ancestors.
+const FEW_GENERATIONS: usize = 3;
 
 /// The entries that were read at one tip.
 #[derive(Debug, Default)]
@@ -32,7 +35,7 @@ struct Recent {
 impl RecentEntries {
     /// Begins to read entries of a node.
     pub(crate) fn of<'w>(&'w self, node: &'w NodeRpc) -> Entries<'w> {
-        Entries { recent: self, node, tip: None, read: HashMap::new() }
+        Entries { recent: self, node, tip: None, read: HashMap::new(), generations: 0 }
     }
 
     fn get(&self, tip: BlockHash, txid: &Txid) -> Option<MempoolEntry> {
@@ -61,6 +64,8 @@ pub(crate) struct Entries<'w> {
     tip: Option<BlockHash>,
     /// What the node has answered.
     read: HashMap<Txid, MempoolEntry>,
+    /// How many times the node was asked for parents.
+    generations: usize,
 }
 
 impl Entries<'_> {
@@ -75,7 +80,8 @@ impl Entries<'_> {
 
     /// The entries of transactions, without those that are not in the mempool. The caller knows
     /// that they are either in the mempool or mined, since the mempool has outputs of them or of
-    /// their descendants.
+    /// their descendants. Fails if one of them has more unconfirmed ancestors than a payment may
+    /// have, as far as that was looked at.
     pub(crate) async fn of_ancestors(
         &mut self,
         txids: &[Txid],
@@ -92,7 +98,11 @@ impl Entries<'_> {
                 None => unknown.push(*txid),
             }
         }
-        if !unknown.is_empty() {
+        if let Some(first) = unknown.first() {
+            self.generations += 1;
+            if self.generations > FEW_GENERATIONS {
+                self.read_line(*first, tip).await?;
+            }
             let read = self.ask(&unknown).await?;
             let found = unknown.into_iter().zip(read);
             known.extend(found.filter_map(|(txid, entry)| Some((txid, entry?))));
@@ -100,23 +110,38 @@ impl Entries<'_> {
         Ok(known)
     }
 
+    /// Reads all ancestors of a transaction together. Wallets that pay often make long lines of
+    /// transactions between two blocks.
+    async fn read_line(&mut self, txid: Txid, tip: BlockHash) -> Result<(), Error> {
+        let mut ancestors = self.node.mempool_ancestors(&txid).await.map_err(away)?;
+        if ancestors.len() >= MAX_ANCESTORS {
+            return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
+        }
+        let recent = self.recent;
+        ancestors.retain(|it| !self.read.contains_key(it) && recent.get(tip, it).is_none());
+        self.ask(&ancestors).await.map(drop)
+    }
+
     /// Reads the ancestors of several transactions together, so that those of each can be looked at
-    /// without a further call: one request for each generation. It stops when there are far more
-    /// than payments may have.
+    /// without a further call. It stops when there are far more than most payments have.
     pub(crate) async fn read_ahead(
         &mut self,
         entries: &[Option<MempoolEntry>],
     ) -> Result<(), Error> {
-        let is_judged = |entry: &&MempoolEntry| entry.parents.len() <= MAX_ANCESTORS;
+        const EACH: usize = 100;
+        let is_judged = |entry: &&MempoolEntry| entry.parents.len() <= EACH;
         let parents = entries.iter().flatten().filter(is_judged).flat_map(|it| &it.parents);
         let mut generation: Vec<_> = parents.copied().collect();
         let mut asked = HashSet::new();
-        for _ in 0..MAX_ANCESTORS {
+        loop {
             generation.retain(|txid| asked.insert(*txid));
-            if generation.is_empty() || asked.len() > entries.len() * MAX_ANCESTORS {
+            if generation.is_empty() || asked.len() > entries.len() * EACH {
                 break;
             }
-            let read = self.of_ancestors(&generation).await?;
+            let read = match self.of_ancestors(&generation).await {
+                Err(Error::TooManyAncestors { .. }) => break,
+                read => read?,
+            };
             let parents = read.iter().map(|(_, entry)| entry).filter(is_judged);
             generation = parents.flat_map(|it| &it.parents).copied().collect();
         }

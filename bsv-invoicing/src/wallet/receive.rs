@@ -285,6 +285,7 @@ impl<S: WalletStore> Wallet<S> {
         let all = ancestors.iter().chain([transaction]);
         let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
         let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
+        self.notice_all(node, ancestors).await?;
         match show(node, transaction).await? {
             Shown::InMempool(entry) => self.note_in_mempool(node, number, entry).await,
             Shown::InBlock => {

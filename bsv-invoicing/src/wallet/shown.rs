@@ -7,9 +7,12 @@ use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::GetRecord;
-use crate::ledger::{CheckedProof, GetReorganisations, Mine, Refusal, See};
-use crate::model::transaction::{BlockPlace, Proof, Purpose};
+use crate::ledger::{
+    CheckedProof, GetKnownAs, GetReorganisations, Known, KnownAs, Mine, Notice, Noticed, Refusal,
+    See, ShownPlace,
+};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{BlockPlace, Proof};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::mempool_entries::Entries;
@@ -137,19 +140,42 @@ impl<S: WalletStore> Wallet<S> {
         number: u64,
         entry: MempoolEntry,
     ) -> Result<(), Error> {
-        let record = self.store.get(GetRecord(number)).await?;
-        let is_fee_sufficient = match record.map(|record| record.purpose) {
+        let known = self.store.get(GetKnownAs(number)).await?;
+        let mut records = known.iter().flat_map(|it| &it.known.records);
+        let is_fee_sufficient = match records.any(|(_, it)| !it.purpose.is_from_outside()) {
             // The wallet made it with the fee that its payee and the node ask for.
-            Some(Purpose::Outgoing(_) | Purpose::Cancellation(_)) => true,
-            _ => {
+            true => true,
+            false => {
                 let mut entries = self.mempool_entries.of(node);
                 let is_sufficient = self.is_fee_sufficient(&mut entries, entry).await?;
                 entries.keep().await;
                 is_sufficient
             }
         };
-        let see = See { transaction: number, is_fee_sufficient, now: self.now() };
-        Ok(self.store.execute(see).await?)
+        let now = self.now();
+        let place = ShownPlace::Mempool { is_fee_sufficient };
+        match known.and_then(|known| notice_of(known, place, now)) {
+            Some(notice) => Ok(self.store.execute(notice).await?),
+            None => {
+                let see = See { transaction: number, is_fee_sufficient, now };
+                Ok(self.store.execute(see).await?)
+            }
+        }
+    }
+
+    /// Records that a transaction is in a block.
+    pub(crate) async fn note_mined(
+        &self,
+        number: u64,
+        checked: CheckedProof,
+    ) -> Result<(), WalletStoreError> {
+        let now = self.now();
+        let known = self.store.get(GetKnownAs(number)).await?;
+        let place = ShownPlace::Block(checked.clone());
+        match known.and_then(|known| notice_of(known, place, now)) {
+            Some(notice) => self.store.execute(notice).await,
+            None => self.store.execute(Mine { transaction: number, checked, now }).await,
+        }
     }
 
     /// Whether the fee of a transaction in the mempool suffices for it and its ancestors.
@@ -162,7 +188,11 @@ impl<S: WalletStore> Wallet<S> {
         let payment = Payment { fee, size, parents, unsent: BTreeMap::new() };
         match payment.check(entries, self.demand()).await {
             Ok(()) => Ok(true),
-            Err(Error::FeeTooLow { .. } | Error::TooManyAncestors { .. }) => Ok(false),
+            Err(
+                Error::FeeTooLow { .. }
+                | Error::TooManyAncestors { .. }
+                | Error::TooManyCheapAncestors { .. },
+            ) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -177,8 +207,9 @@ impl<S: WalletStore> Wallet<S> {
     ) -> Result<(), Error> {
         loop {
             let reorganisations = self.store.get(GetReorganisations).await?;
-            let proof = node.merkle_proof(txid).await.map_err(away)?;
-            let Some(MinedIn { block, branch }) = proof else { return Ok(()) };
+            let Some(MinedIn { block, branch }) = branch_of(node, txid).await? else {
+                return Ok(());
+            };
             let Some(proof) = check_proof(node, txid, block, branch).await? else {
                 tracing::warn!(
                     "the node's proof that transaction {txid} is in block {block} is wrong"
@@ -186,11 +217,36 @@ impl<S: WalletStore> Wallet<S> {
                 return Ok(());
             };
             let checked = CheckedProof { proof, reorganisations };
-            match self.store.execute(Mine { transaction: number, checked, now: self.now() }).await {
+            match self.note_mined(number, checked).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
                 mined => return Ok(mined?),
             }
         }
+    }
+}
+
+/// The command that records a transaction with everything that it pays to the wallet, unless the
+/// books have all of it under one number.
+fn notice_of(known: KnownAs, place: ShownPlace, now: Timestamp) -> Option<Notice> {
+    let KnownAs { record, transaction, known: Known { records, lacking, .. } } = known;
+    let is_all = records.len() == 1 && lacking.is_empty();
+    let transaction = transaction.filter(|_| !is_all)?;
+    Some(Notice { shown: vec![Noticed { transaction, place, came_at: record.at }], now })
+}
+
+/// The block that holds a transaction, with the branch.
+async fn branch_of(node: &NodeRpc, txid: &Txid) -> Result<Option<MinedIn>, Error> {
+    let proof = node.merkle_proof(txid).await.map_err(away)?;
+    if proof.is_some() {
+        return Ok(proof);
+    }
+    match node.transaction_place(txid).await.map_err(away)? {
+        // Nodes give no proof of a transaction that is alone in its block.
+        TransactionPlace::Block(block) => {
+            let branch = MerkleBranch { position: 0, siblings: Vec::new() };
+            Ok(Some(MinedIn { block, branch }))
+        }
+        TransactionPlace::Mempool | TransactionPlace::Nowhere => Ok(None),
     }
 }
 

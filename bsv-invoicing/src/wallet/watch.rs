@@ -109,6 +109,22 @@ impl<S: WalletStore> Wallet<S> {
         None
     }
 
+    /// Records those of these transactions that concern the wallet and that the mempool shows.
+    pub(crate) async fn notice_all(
+        &self,
+        node: &NodeRpc,
+        transactions: Vec<Transaction>,
+    ) -> Result<(), Error> {
+        let mut arrivals = Arrivals::default();
+        for transaction in transactions {
+            self.note_arrival(&mut arrivals, transaction);
+        }
+        while !arrivals.is_empty() {
+            self.notice_in_mempool(node, arrivals.take()).await?;
+        }
+        Ok(())
+    }
+
     /// Records transactions from the mempool, as far as they are new to the wallet. Returns whether
     /// any was.
     async fn notice_in_mempool(

@@ -7,7 +7,7 @@ use crate::model::delivery::{AttemptFailure, AttemptOutcome};
 pub struct AttemptCounts([AtomicU64; OUTCOMES.len()]);
 
 /// One example of each outcome that has a count of its own.
-const OUTCOMES: [AttemptOutcome; 7] = [
+const OUTCOMES: [AttemptOutcome; 8] = [
     AttemptOutcome::Answered(200),
     AttemptOutcome::Answered(500),
     AttemptOutcome::Failed(AttemptFailure::BlockedAddress),
@@ -15,6 +15,7 @@ const OUTCOMES: [AttemptOutcome; 7] = [
     AttemptOutcome::Failed(AttemptFailure::Connect),
     AttemptOutcome::Failed(AttemptFailure::Tls),
     AttemptOutcome::Failed(AttemptFailure::Timeout),
+    AttemptOutcome::Failed(AttemptFailure::Answer),
 ];
 
 impl AttemptCounts {
@@ -52,6 +53,7 @@ mod tests {
             ("connect", 1),
             ("tls", 1),
             ("timeout", 1),
+            ("answer", 1),
         ];
         assert_eq!(counts.all().collect::<Vec<_>>(), expected);
     }

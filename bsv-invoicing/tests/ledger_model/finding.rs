@@ -26,19 +26,7 @@ fn hash_of(key: KeyPath) -> [u8; 20] {
 impl World {
     /// The network shows a stranger's payment of these amounts, and the wallet is told.
     pub(crate) fn find(&mut self, outputs: &[(Payee, u64)], showing: Showing) {
-        if self.users.iter().filter(|(_, key)| key.account == self.account).count() < USERS {
-            self.create_user();
-        }
-        let paid = outputs.iter().filter_map(|(payee, satoshis)| self.output(*payee, *satoshis));
-        let paid: BTreeMap<u32, Output> = (0..).zip(paid).collect();
-        if paid.is_empty() {
-            return;
-        }
-        let keys = paid.values().map(|it| (hash_of(it.key), it.key)).collect();
-        self.execute(&Watch { keys }, |_, _| ()).unwrap();
-        let mut outputs: Vec<_> = paid.values().map(pay).collect();
-        // The stranger's change.
-        outputs.push(TxOut { satoshis: 500, locking_script: Script::from_bytes([0x51]) });
+        let Some((outputs, paid)) = self.watched_outputs(outputs) else { return };
         let coin = self.network.strangers_coin();
         let index = self.network.add_outputs(&[coin], outputs, Vec::new(), true).unwrap();
         let place = match showing.is_mined {
@@ -47,6 +35,36 @@ impl World {
         };
         self.network.show(index, place);
         self.notice(index, paid, showing.is_fee_sufficient);
+    }
+
+    /// The network shows a block whose coinbase transaction pays these amounts, and the wallet is
+    /// told.
+    pub(crate) fn find_reward(&mut self, outputs: &[(Payee, u64)]) {
+        let Some((outputs, paid)) = self.watched_outputs(outputs) else { return };
+        let index = self.network.mine_coinbase(outputs);
+        self.notice(index, paid, true);
+    }
+
+    /// Outputs of these amounts with a stranger's change, and those of them that the wallet
+    /// watches. `None` if there are none.
+    fn watched_outputs(
+        &mut self,
+        outputs: &[(Payee, u64)],
+    ) -> Option<(Vec<TxOut>, BTreeMap<u32, Output>)> {
+        if self.users.iter().filter(|(_, key)| key.account == self.account).count() < USERS {
+            self.create_user();
+        }
+        let paid = outputs.iter().filter_map(|(payee, satoshis)| self.output(*payee, *satoshis));
+        let paid: BTreeMap<u32, Output> = (0..).zip(paid).collect();
+        if paid.is_empty() {
+            return None;
+        }
+        let keys = paid.values().map(|it| (hash_of(it.key), it.key)).collect();
+        self.execute(&Watch { keys }, |_, _| ()).unwrap();
+        let mut outputs: Vec<_> = paid.values().map(pay).collect();
+        // The stranger's change.
+        outputs.push(TxOut { satoshis: 500, locking_script: Script::from_bytes([0x51]) });
+        Some((outputs, paid))
     }
 
     fn notice(&mut self, index: usize, paid: BTreeMap<u32, Output>, is_fee_sufficient: bool) {
@@ -64,7 +82,11 @@ impl World {
         let shown = vec![Noticed { transaction, place, came_at }];
         let number = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction) + 1;
         self.execute(&Notice { shown, now: came_at }, |world, _| {
-            world.told.add(number, (index, Purpose::Found, came_at), paid, BTreeSet::new());
+            let purpose = match world.network.transactions[index].coinbase_of {
+                Some(_) => Purpose::Coinbase,
+                None => Purpose::Found,
+            };
+            world.told.add(number, (index, purpose, came_at), paid, BTreeSet::new());
             let entry = world.told.entries.get_mut(&number).unwrap();
             entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
             world.told.show(number, state, at);

@@ -49,6 +49,8 @@ pub(crate) struct NetworkTransaction {
     rivals: BTreeSet<usize>,
     /// Whether a transaction in a block has contradicted it at any time.
     pub(crate) was_buried: bool,
+    /// The block whose coinbase transaction it is.
+    pub(crate) coinbase_of: Option<BlockPlace>,
 }
 
 /// All transactions, each after those that it spends, and the chain.
@@ -132,8 +134,46 @@ impl Network {
             ancestors,
             rivals,
             was_buried,
+            coinbase_of: None,
         });
         Some(index)
+    }
+
+    /// Makes a block with a coinbase transaction of these outputs.
+    pub(crate) fn mine_coinbase(&mut self, outputs: Vec<TxOut>) -> usize {
+        let coin = self.strangers_coin();
+        // Nobody else can spend its input.
+        let index = self.add_outputs(&[coin], outputs, Vec::new(), false).unwrap();
+        let block = self.new_block();
+        let made = &mut self.transactions[index];
+        self.by_txid.remove(made.txid.as_bytes());
+        made.transaction.inputs[0].previous_output =
+            OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
+        made.txid = made.transaction.txid();
+        (made.coinbase_of, made.place) = (Some(block), Place::Block(block));
+        self.by_txid.insert(*made.txid.as_bytes(), index);
+        index
+    }
+
+    /// A lost block is the last one of the chain again. Its other transactions stay where they are.
+    pub(crate) fn return_block(&mut self, coinbase: usize) -> Option<BlockPlace> {
+        let block = self.transactions[coinbase].coinbase_of?;
+        let is_next = self.chain.last().is_none_or(|last| last.height < block.height);
+        if !is_next {
+            return None;
+        }
+        self.chain.push(block);
+        self.transactions[coinbase].place = Place::Block(block);
+        Some(block)
+    }
+
+    /// Whether the network cannot have a transaction, because it is the coinbase transaction of a
+    /// lost block, or descends from one.
+    pub(crate) fn is_orphan(&self, index: usize) -> bool {
+        self.transactions[index].ancestors.iter().any(|it| {
+            let ancestor = &self.transactions[*it];
+            ancestor.coinbase_of.is_some_and(|block| ancestor.place != Place::Block(block))
+        })
     }
 
     /// All outputs that the next transaction and its ancestors spend, and the set of these
@@ -237,7 +277,7 @@ impl Network {
         for index in 0..self.transactions.len() {
             if self.place(index) == Place::Block(block) {
                 self.transactions[index].place = Place::Mempool;
-                if !to_mempool {
+                if !to_mempool || self.transactions[index].coinbase_of.is_some() {
                     self.drop_from_mempool(index);
                 }
             }

@@ -129,7 +129,8 @@ impl World {
         // The stranger's change.
         amounts.push(500);
         let Some(index) = self.network.add(&[coin], &amounts, pays, true) else { return };
-        let is_known = is_known && self.network.rival_block(index).is_none();
+        let is_known =
+            is_known && self.network.rival_block(index).is_none() && !self.network.is_orphan(index);
         if is_known {
             self.network.show(index, Place::Mempool);
         }

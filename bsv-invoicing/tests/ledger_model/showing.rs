@@ -17,11 +17,17 @@ use crate::world::{World, checked, followed, pick, proof};
 impl World {
     /// The network shows a transaction, and the wallet is told.
     pub(crate) fn show(&mut self, index: usize, showing: Showing) {
+        if self.network.is_orphan(index) {
+            return;
+        }
         while self.network.rival_block(index).is_some() {
             if !showing.may_lose_blocks {
                 return;
             }
             self.lose_block(true, showing.are_blocks_told);
+        }
+        if self.network.is_orphan(index) {
+            return;
         }
         let place = match showing.is_mined {
             true => Place::Block(self.network.new_block()),
@@ -147,15 +153,35 @@ impl World {
 
     fn forget(&mut self, block: BlockPlace) {
         let at = self.at(&self.rows);
-        let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now: self.now() };
+        let (after, limit, now) = (0, usize::MAX, self.now());
+        let forget = ForgetBlock { block, is_replaced: true, after, limit, now };
         self.execute(&forget, |world, _| {
             let there = world.told.entries.iter();
             let there = there.filter(|(_, it)| it.state == TransactionState::Mined(block));
             for number in there.map(|(number, _)| *number).collect::<Vec<_>>() {
-                world.told.set(number, TransactionState::Contested { told: false }, at);
+                let entry = &world.told.entries[&number];
+                match entry.purpose {
+                    // It has spent an output of a coinbase transaction that is lost.
+                    _ if entry.state != TransactionState::Mined(block) => {}
+                    Purpose::Coinbase => world.told.lose(number, TransactionState::Invalid, at),
+                    _ => world.told.set(number, TransactionState::Contested { told: false }, at),
+                }
             }
         })
         .unwrap();
+    }
+
+    pub(crate) fn return_block(&mut self, coinbase: Pick) {
+        let lost = self.told.entries.values().map(|it| it.transaction);
+        let lost = lost.filter(|it| self.network.is_orphan(*it));
+        let lost = lost.filter(|it| match self.network.transactions[*it].coinbase_of {
+            Some(block) => !self.untold_blocks.contains(&block),
+            None => false,
+        });
+        let Some(index) = pick(&lost.collect::<Vec<_>>(), coinbase) else { return };
+        if self.network.return_block(index).is_some() {
+            self.tell(index, true);
+        }
     }
 
     /// Another copy of the wallet has made a transaction.
@@ -177,7 +203,7 @@ impl World {
         let Some(index) = self.network.add(&[input], &[satoshis], Vec::new(), false) else {
             return;
         };
-        if self.network.rival_block(index).is_some() {
+        if self.network.rival_block(index).is_some() || self.network.is_orphan(index) {
             return;
         }
         let place = match is_mined {
@@ -261,7 +287,10 @@ impl World {
                 self.show(index, showing);
             }
         }
-        let BlockPlace { hash, height } = self.network.new_block_after(blocks);
+        // A chain takes the place of another one only if it is longer.
+        let last = self.network.chain.last().map_or(0, |last| last.height);
+        let missing = self.told.followed.map_or(0, |followed| followed.saturating_sub(last));
+        let BlockPlace { hash, height } = self.network.new_block_after(blocks.max(missing));
         self.drop_bytes_after(GetLong::begin(self.told.followed), height);
         let tip = FollowedBlock { height, hash };
         self.execute(&FollowTip { tip }, |world, _| {

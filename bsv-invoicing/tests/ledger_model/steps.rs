@@ -147,6 +147,10 @@ pub(crate) enum Step {
         outputs: Vec<(Payee, u64)>,
         showing: Showing,
     },
+    /// A stranger mines a block whose coinbase transaction pays these.
+    FindReward(Vec<(Payee, u64)>),
+    /// A lost block with such a coinbase transaction is in the chain again.
+    ReturnBlock(Pick),
     BeginAccount(u32),
     Sweep {
         hours: u64,
@@ -214,8 +218,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
                 spends, to_invoice, satoshis, is_mined,
             }
         ),
-        2 => (prop::collection::vec((payee, satoshis()), 1..6), showing())
+        2 => (prop::collection::vec((payee.clone(), satoshis()), 1..6), showing())
             .prop_map(|(outputs, showing)| Step::Find { outputs, showing }),
+        2 => prop::collection::vec((payee, satoshis()), 1..4).prop_map(Step::FindReward),
     ];
     let network = prop_oneof![
         8 => (pick(), showing())
@@ -230,6 +235,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
             |(count, to_mempool, is_told)| Step::LoseBlocks { count, to_mempool, is_told }
         ),
         1 => Just(Step::TellBlocks),
+        2 => pick().prop_map(Step::ReturnBlock),
         9 => (prop_oneof![1 => 0_u32..3, 2 => 97_u32..103], any::<bool>())
             .prop_map(|(blocks, with_payments)| Step::Grow { blocks, with_payments }),
         2 => pick().prop_map(Step::NoticeAgain),

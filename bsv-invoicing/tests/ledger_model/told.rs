@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bsv_invoicing::{
-    Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, PaymentRules, Purpose, ReceiptKey,
-    Received, ShownAs, Timestamp, TransactionState, Trust,
+    COINBASE_MATURITY, Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, PaymentRules,
+    Purpose, ReceiptKey, Received, ShownAs, Timestamp, TransactionState, Trust,
 };
 
 use crate::network::Network;
@@ -349,6 +349,7 @@ impl Told {
                 Waiting => &mut sums.waiting,
                 state if !counts(state) => continue,
                 _ if holder.is_some() => &mut sums.reserved,
+                _ if self.is_immature(maker) => &mut sums.immature,
                 Contested { .. } => &mut sums.contested,
                 Mined(_) => &mut sums.confirmed,
                 Seen => &mut sums.unconfirmed,
@@ -378,7 +379,7 @@ impl Told {
     ) -> BTreeMap<(Trust, u64, ReceiptKey), ()> {
         use TransactionState::{Mined, Seen};
         let shown = self.receipts().filter(|(_, _, it)| matches!(it.state, Seen | Mined(_)));
-        let free = shown.filter(|(key, ..)| !holders.contains_key(key));
+        let free = shown.filter(|(key, _, it)| !holders.contains_key(key) && !self.is_immature(it));
         let placed = free.map(|(key, output, maker)| {
             let is_change = output.key.chain == Chain::Change;
             let is_own = is_change && !maker.purpose.is_from_outside();
@@ -387,6 +388,17 @@ impl Told {
             ((trust, output.satoshis, key), ())
         });
         placed.collect()
+    }
+
+    /// Whether the outputs of a transaction cannot be spent yet, because it is the coinbase
+    /// transaction of a new block.
+    fn is_immature(&self, it: &Entry) -> bool {
+        match it.state {
+            TransactionState::Mined(block) if it.purpose == Purpose::Coinbase => {
+                self.followed.is_none_or(|followed| followed < block.height + COINBASE_MATURITY - 1)
+            }
+            _ => false,
+        }
     }
 
     /// The sums of an invoice's payments that count.

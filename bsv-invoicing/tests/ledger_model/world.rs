@@ -130,6 +130,8 @@ impl World {
                 self.recover(spends, to_invoice, satoshis, is_mined);
             }
             Step::Find { outputs, showing } => self.find(&outputs, showing),
+            Step::FindReward(outputs) => self.find_reward(&outputs),
+            Step::ReturnBlock(transaction) => self.return_block(transaction),
             Step::BeginAccount(account) => self.begin_account(account),
             Step::Sweep { hours } => self.sweep(hours),
             Step::MarkRead { transaction, is_read } => self.mark_read(transaction, is_read),

@@ -1,12 +1,15 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bsv_invoicing::ledger::NoteKeyEvent;
+use bsv_invoicing::ledger::{GetEventPage, NoteKeyEvent};
 use bsv_invoicing::{
-    EventKind, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, MAX_SATOSHIS, Timestamp,
-    UserDraft, WalletStore,
+    EventFilter, EventKind, EventQuery, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery,
+    MAX_SATOSHIS, Timestamp, UserDraft, WalletStore,
 };
 use bsv_store::KeyEvent;
 
+use super::counted::Counted;
 use super::*;
 
 pub(super) async fn nothing(store: &impl WalletStore) {
@@ -220,4 +223,18 @@ pub(super) async fn events_in_parts(store: &impl WalletStore) {
         }
     }
     assert_eq!(store.events(u64::MAX, 1).await.unwrap(), []);
+}
+
+/// A filter of all types reads no more rows than a page has.
+pub(super) async fn page_of_all_types(store: &impl WalletStore) {
+    for second in 0..30 {
+        store.create_user(user_named("Ada"), at(second), None).await.unwrap();
+    }
+    let filter: EventFilter = "*".parse().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let query = GetEventPage(EventQuery { after: 0, filter, limit: 10 });
+    let page = store.list(Counted { query, count: Arc::clone(&count) }).await.unwrap();
+    assert_eq!(page.events.len(), 10);
+    // The figures are a row, too.
+    assert_eq!(count.load(Ordering::Relaxed), 11);
 }

@@ -87,6 +87,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("users are numbered from 1, and kept as they are", changes::users).await;
     check::<P>("a store belongs to one wallet", changes::adopt).await;
     check::<P>("events are read in parts, in order", changes::events_in_parts).await;
+    check::<P>("a page of all types of events reads few rows", changes::page_of_all_types).await;
     check::<P>("an event is written in one form", telling::form).await;
     check::<P>("an event is less than 20 kB", telling::longest).await;
     check::<P>("events of payments name their invoices and sums", telling::payments).await;
@@ -157,6 +158,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a refused payment counts if the network shows it", payments::refused_and_shown)
         .await;
     check::<P>("refused payments are deleted in time", payments::refused_and_forgotten).await;
+    check::<P>("nothing names a refused payment that is deleted", unassigned::refused).await;
     check::<P>(
         "the ancestors of a payment are kept while they are needed",
         payments::with_ancestors,
@@ -197,6 +199,10 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a proof from before a reorganisation is refused", reorganised::late_proofs).await;
     check::<P>("a lost block is forgotten in parts", reorganised::forgotten_in_parts).await;
     check::<P>("what a block has paid stays paid", reorganised::paid_by_a_block).await;
+    check::<P>("a reward is lost with its block, and comes back with it", reorganised::rewards)
+        .await;
+    check::<P>("a reward stays if the node may not know its block", reorganised::unknown_block)
+        .await;
     check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
     check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;
     check::<P>("bytes stay until the last spender is deep", dropped::after_the_last_spender).await;

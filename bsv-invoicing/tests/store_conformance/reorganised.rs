@@ -7,9 +7,10 @@ use bsv_invoicing::ledger::{
     Noticed, Offer, See, SetRules, ShownPlace,
 };
 use bsv_invoicing::{
-    Counting, IncomingState, InvoiceState, PaymentRules, ShownAs, TransactionState, WalletStore,
+    COINBASE_MATURITY, Counting, IncomingState, InvoiceState, PaymentRules, ShownAs,
+    TransactionState, WalletStore,
 };
-use bsv_tx::BlockHash;
+use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
 
 use super::making::*;
 use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
@@ -54,7 +55,7 @@ pub(super) async fn forgotten_in_parts(store: &impl WalletStore) {
     }
     let forget = |after, limit| {
         let block = proof(7).block;
-        store.execute(ForgetBlock { block, after, limit, now: at(2) })
+        store.execute(ForgetBlock { block, is_replaced: true, after, limit, now: at(2) })
     };
     let contested = async || {
         let payments = store.incoming(1).await.unwrap();
@@ -65,6 +66,70 @@ pub(super) async fn forgotten_in_parts(store: &impl WalletStore) {
     assert_eq!(store.get(GetBlocks(7)).await.unwrap(), [proof(7).block]);
     assert_eq!((forget(0, 2).await.unwrap(), contested().await), (None, 5));
     assert_eq!(store.get(GetBlocks(7)).await.unwrap(), []);
+}
+
+/// A transaction like this one, but of a miner.
+fn coinbase(mut transaction: Transaction) -> Transaction {
+    transaction.inputs[0].previous_output =
+        OutPoint { txid: Txid::from_bytes([0; 32]), vout: u32::MAX };
+    transaction
+}
+
+async fn balance_and_state(store: &impl WalletStore) -> (u64, InvoiceState, TransactionState) {
+    let invoice = store.get(GetInvoice(1)).await.unwrap().unwrap();
+    let record = store.get(GetRecord(1)).await.unwrap().unwrap();
+    (store.balance().await.unwrap(), invoice.state(at(9)), record.state)
+}
+
+/// No other block can hold the coinbase transaction of a lost block. What was spent of it is lost,
+/// too.
+pub(super) async fn rewards(store: &impl WalletStore) {
+    shown(store, 2).await;
+    let reward = coinbase(paying_invoices(&[(1, SATOSHIS)], 1));
+    notice(store, &reward, block(7), 1).await;
+    notice(store, &paying_invoices(&[(2, SATOSHIS)], 2), block(7), 1).await;
+    let tip = FollowedBlock { height: 7 + COINBASE_MATURITY, hash: BlockHash::from_bytes([9; 32]) };
+    store.execute(FollowTip { tip }).await.unwrap();
+    let mined = TransactionState::Mined(proof(7).block);
+    assert_eq!(balance_and_state(store).await, (2 * SATOSHIS, InvoiceState::Paid, mined));
+    let last_event = store.events(0, 1000).await.unwrap().len() as u64;
+    store.forget_block(proof(7).block, at(2)).await.unwrap();
+    let lost = (SATOSHIS, InvoiceState::Pending, TransactionState::Invalid);
+    assert_eq!(balance_and_state(store).await, lost);
+    let other = store.get(GetRecord(2)).await.unwrap().unwrap().state;
+    assert_eq!(other, TransactionState::Contested { told: false });
+    notice(store, &reward, block(7), 3).await;
+    assert_eq!(balance_and_state(store).await, (2 * SATOSHIS, InvoiceState::Paid, mined));
+    let events = store.events(last_event, 1000).await.unwrap();
+    let told: Vec<_> = events.iter().filter(|it| it.subject == 1).map(|event| event.kind).collect();
+    let expected = [
+        EventKind::PaymentInvalid,
+        EventKind::InvoiceUnpaid,
+        EventKind::PaymentRestored,
+        EventKind::PaymentMined,
+        EventKind::InvoicePaid,
+    ];
+    assert_eq!(told, expected);
+
+    // A payment that spends it is displaced.
+    pay(store, outgoing("a", SATOSHIS)).await.unwrap();
+    let payment = transaction_of(store, 1).await;
+    store.see(payment, at(6)).await.unwrap();
+    store.forget_block(proof(7).block, at(7)).await.unwrap();
+    assert_eq!(balance_and_state(store).await, lost);
+    let payment = store.get(GetRecord(payment)).await.unwrap().unwrap();
+    assert_eq!(payment.state, TransactionState::Displaced);
+}
+
+/// A node that may just not know a block proves nothing.
+pub(super) async fn unknown_block(store: &impl WalletStore) {
+    shown(store, 1).await;
+    notice(store, &coinbase(paying_invoices(&[(1, SATOSHIS)], 1)), block(7), 1).await;
+    let (block, now) = (proof(7).block, at(2));
+    let forget = ForgetBlock { block, is_replaced: false, after: 0, limit: 9, now };
+    store.execute(forget).await.unwrap();
+    let contested = TransactionState::Contested { told: false };
+    assert_eq!(balance_and_state(store).await, (SATOSHIS, InvoiceState::Paid, contested));
 }
 
 /// Above the limit, what a block has paid stays paid until it is lost, and nothing else pays.

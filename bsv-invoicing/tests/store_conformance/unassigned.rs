@@ -1,10 +1,12 @@
 //! Receipts that pay no invoice, and the movements of money.
 
 use bsv_invoicing::ledger::movements::GetMovements;
-use bsv_invoicing::ledger::{GetUnassigned, GetWatchBacklog, SkipNumbers, Watch, WatchBacklogged};
+use bsv_invoicing::ledger::{
+    GetUnassigned, GetWatchBacklog, Offer, SetRules, SkipNumbers, Watch, WatchBacklogged,
+};
 use bsv_invoicing::{
-    Chain, KeyPath, Movement, MovementKind, MovementPage, MovementQuery, ReceiptKey,
-    UnassignedReceipt, WalletStore,
+    Chain, KeyPath, Movement, MovementKind, MovementPage, MovementQuery, NewReceipt, PaymentRules,
+    ReceiptKey, UnassignedReceipt, WalletStore,
 };
 use bsv_tx::{OutPoint, Transaction};
 
@@ -60,6 +62,43 @@ async fn movements(store: &impl WalletStore, after: u64) -> MovementPage {
 fn amounts(movements: &[Movement]) -> Vec<(&'static str, Option<u32>, [u64; 3])> {
     let of = |it: &Movement| (it.kind.name(), it.vout, [it.received, it.sent, it.fee]);
     movements.iter().map(of).collect()
+}
+
+/// A refused payment of an invoice, of a deleted one, and of a user. New rules let an invoice be
+/// paid when it is refused.
+pub(super) async fn refused(store: &impl WalletStore) {
+    watched(store).await;
+    notice(store, &paying_invoices(&[(1, SATOSHIS - 10)], 7), MEMPOOL, 1).await;
+    let key = |chain, index| KeyPath { account: 0, chain, index };
+    let receipts = [(0, 300, key(Chain::User, 1)), (1, 5, key_of(1)), (2, 9, key_of(2))];
+    let receipt = |(vout, satoshis, key)| NewReceipt { vout, satoshis, key };
+    let transaction = (&paying_invoices(&[(USER, 300), (1, 5), (2, 9)], 8)).into();
+    let receipts = receipts.map(receipt).to_vec();
+    let offer = Offer { transaction, receipts, is_known: true, ..incoming(1, 8, at(2)) };
+    let rules = PaymentRules { underpaid_tolerance: 10, ..PaymentRules::default() };
+    for is_forgotten in [false, true] {
+        let offer = Offer { is_known: !is_forgotten, ..offer.clone() };
+        let payment = begin_with(store, offer).await;
+        if !is_forgotten {
+            store.delete_invoice(2, at(2)).await.unwrap();
+            store.sweep(at(2), 9).await.unwrap();
+        }
+        assert_eq!(unassigned(store).await, []);
+        store.execute(SetRules { rules }).await.unwrap();
+        store.refuse(payment.number, at(3)).await.unwrap();
+        if is_forgotten {
+            store.unfollow(payment.number).await.unwrap();
+        }
+        assert_eq!(unassigned(store).await, []);
+    }
+    for event in store.events(0, 1000).await.unwrap() {
+        assert_ne!(event.kind, EventKind::ReceiptUnassigned);
+    }
+    // The network shows it in the end.
+    let payment = begin_with(store, offer).await;
+    store.see(payment.number, at(9)).await.unwrap();
+    let number = payment.number;
+    assert_eq!(unassigned(store).await, [(number, 2, 9, None), (number, 0, 300, Some(1))]);
 }
 
 /// Receipts at keys of users and at keys for change are listed. Receipts of invoices are not, and

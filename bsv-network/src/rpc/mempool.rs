@@ -85,6 +85,17 @@ impl NodeRpc {
         Ok(entries)
     }
 
+    /// All unconfirmed ancestors of the transaction `txid` in the final mempool
+    /// (`getmempoolancestors`). None if it is not there.
+    pub async fn mempool_ancestors(&self, txid: &Txid) -> Result<Vec<Txid>, NodeError> {
+        let params = (txid.to_string(), false);
+        let txids: Vec<Parsed<Txid>> = match self.ask("getmempoolancestors", &params).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(Vec::new()),
+            result => result?,
+        };
+        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
+    }
+
     /// Sends the node a transaction to relay (`sendrawtransaction`), and asks in the same request
     /// whether the final mempool shows it (`getmempoolentry`). If the mempool shows it, the answer
     /// to the first call does not matter.

@@ -9,6 +9,9 @@ use crate::transport::Repeatable;
 
 const PROOF: &str = "getmerkleproof2";
 
+/// How many transactions one request asks for, with three calls each.
+const PLACES_AT_ONCE: usize = 30;
+
 /// How the node's message begins if it knows no block that holds a transaction.
 const IN_NO_BLOCK: &str = "Transaction not yet in block";
 
@@ -34,12 +37,40 @@ impl NodeRpc {
     /// transaction stays in that pool for up to ten minutes after it has become final
     /// (`checknonfinalfreq`).
     pub async fn transaction_place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
-        let id = txid.to_string();
-        let (alone, in_any_block): (&[&str], &[&str]) = (&[&id], &["", &id]);
-        // The transaction may leave the mempool or come back between two calls.
-        let calls = [(ENTRY, alone), (PROOF, in_any_block), (ENTRY, alone)];
-        let answers = self.transport.batch(&calls, self.timeout, Repeatable::Yes).await?;
-        let [before, proof, after] = answers.try_into().expect("each call has an answer");
+        let places = self.transaction_places(std::slice::from_ref(txid)).await?;
+        Ok(*places.first().expect("each transaction has a place"))
+    }
+
+    /// Where the node has several transactions, in the same order, many in each request. An empty
+    /// list makes no request.
+    pub async fn transaction_places(
+        &self,
+        txids: &[Txid],
+    ) -> Result<Vec<TransactionPlace>, NodeError> {
+        let mut places = Vec::with_capacity(txids.len());
+        for txids in txids.chunks(PLACES_AT_ONCE) {
+            let ids: Vec<_> = txids.iter().map(Txid::to_string).collect();
+            let params: Vec<_> = ids.iter().map(|id| ([id.as_str()], ["", id.as_str()])).collect();
+            // A transaction may leave the mempool or come back between two calls.
+            let calls = params.iter().flat_map(|(alone, in_any_block)| {
+                [(ENTRY, &alone[..]), (PROOF, &in_any_block[..]), (ENTRY, &alone[..])]
+            });
+            let calls: Vec<_> = calls.collect();
+            let answers = self.transport.batch(&calls, self.timeout, Repeatable::Yes).await?;
+            let mut answers = answers.into_iter();
+            for txid in txids {
+                let mut next = || answers.next().expect("each call has an answer");
+                places.push(self.place_by([next(), next(), next()], txid).await?);
+            }
+        }
+        Ok(places)
+    }
+
+    async fn place_by(
+        &self,
+        [before, proof, after]: [Result<Box<RawValue>, NodeError>; 3],
+        txid: &Txid,
+    ) -> Result<TransactionPlace, NodeError> {
         if read_entry(before)?.is_some() || read_entry(after)?.is_some() {
             return Ok(TransactionPlace::Mempool);
         }

@@ -23,6 +23,7 @@ fn describe(check: &BooksCheck) -> Value {
         "proofs": check.proofs,
         "blocks": check.blocks,
         "blocksInChain": check.blocks_in_chain,
+        "searchedFrom": check.searched_from,
         "differences": check.differences,
         "furtherDifferences": check.further_differences,
     })

@@ -56,7 +56,9 @@ impl From<&Error> for Problem {
             }
             Error::BadAncestry(_) => impossible("bad-ancestry", text),
             Error::FeeTooLow { .. } => impossible("fee-too-low", text),
-            Error::TooManyAncestors { .. } => impossible("too-many-ancestors", text),
+            Error::TooManyAncestors { .. } | Error::TooManyCheapAncestors { .. } => {
+                impossible("too-many-ancestors", text)
+            }
             Error::NotFinal { .. } => impossible("not-final", text),
             Error::Underpaid { .. } => impossible("underpaid", text),
             Error::Late => impossible("payment-late", text),

@@ -77,6 +77,24 @@ fn the_books_add_up_while_the_wallet_works_and_after() {
     assert!(books.stdout.contains("is not in the main chain"), "{}", books.stdout);
 }
 
+#[test]
+fn marking_an_invoice_is_no_fault_of_the_books() {
+    let node = Node::start();
+    node.mine(101);
+    let site = quickly_sealed_site(Some(&node));
+    let server = site.server();
+    let id = create_invoice(server.wallet(), 1_000);
+    site.cli_ok(&["invoice", "mark", &id, "--yes"]);
+    let books = site.cli_json(&["books", "verify"]);
+    assert_eq!((&books["differences"], &books["searchedFrom"]), (&json!([]), &json!(null)));
+    let text = site.cli_ok(&["books", "verify"]);
+    assert!(text.contains("the chain was not searched for what the books lack"), "{text}");
+    let books = site.cli_json(&["books", "verify", "--from-height", "7"]);
+    assert_eq!((&books["differences"], &books["searchedFrom"]), (&json!([]), &json!(7)));
+    let text = site.cli_ok(&["books", "verify", "--from-height", "7"]);
+    assert!(text.contains("from height 7 on and the mempool were searched"), "{text}");
+}
+
 /// The name of a change, the change of the file, and what the command must say about it.
 type Tampering = (&'static str, fn(&WriteTransaction), &'static str);
 

@@ -4,7 +4,7 @@ use std::thread;
 
 use bsv_tests::ancestry::beef;
 use bsv_tests::purse::{Coin, FEE, knows, send};
-use bsv_tests::rival::restart_empty;
+use bsv_tests::rival::{Rival, restart_empty};
 use bsv_tests::{Bill, Gate, Hold, Node};
 use bsv_tx::{Beef, BeefVersion, Transaction, TxOut};
 use serde_json::json;
@@ -147,25 +147,57 @@ fn a_payment_pays_for_the_ancestors_that_come_with_it() {
 }
 
 #[test]
-fn a_hundred_ancestors_come_with_a_payment_at_most() {
+fn a_hundred_cheap_ancestors_come_with_a_payment_at_most() {
+    // The node takes this fee for a transaction of the chain, and the shop does not.
+    const CHEAP: u64 = 2;
     // A fee that is enough for one transaction of the chain.
     const LITTLE: u64 = 30;
-    let (counter, gate) = Counter::with_gate(2);
-    let pay = |ancestors: usize| {
+    let (counter, gate) = Counter::with_gate(3);
+    let pay = |ancestors: usize, each: u64| {
         let (id, bill) = counter.bill();
-        let (ancestors, coin) = chain(&counter, counter.purse.coin(), ancestors, LITTLE);
-        let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+        let (ancestors, coin) = chain(&counter, counter.purse.coin(), ancestors, each);
+        let transaction = counter.purse.spend(&[coin], bill.outputs(), 3_000);
         let bytes = beef(&counter.node, BeefVersion::V1, &transaction, &ancestors).to_bytes();
         let reply = post_transaction(&counter, &id, bytes);
         (id, transaction, reply)
     };
-    let (id, _, reply) = pay(101);
+    let (id, _, reply) = pay(101, CHEAP);
     check_problem(&reply, 422, "too-many-ancestors", "101");
     counter.check_unpaid(&id, "101");
     assert_eq!(gate.heard(SEND, ""), 0);
-    let (id, transaction, reply) = pay(100);
-    check_taken(&reply, &transaction, "accepted", "100");
-    counter.check_paid(&id, &transaction);
+    for (ancestors, each) in [(100, CHEAP), (500, LITTLE)] {
+        let (id, transaction, reply) = pay(ancestors, each);
+        check_taken(&reply, &transaction, "accepted", &ancestors.to_string());
+        counter.check_paid(&id, &transaction);
+    }
+}
+
+#[test]
+fn a_proof_that_a_reorganisation_has_overtaken_does_not_matter_if_the_node_has_the_parent() {
+    let counter = Counter::new(2);
+    let rival = Rival::of(&counter.node);
+    let coins = [(); 2].map(|()| counter.purse.coin());
+    let parents = coins.map(|coin| counter.purse.spend(&[coin], vec![], FEE));
+    parents.iter().for_each(|parent| send(&counter.node, parent));
+    counter.node.mine(1);
+    let payments = parents.each_ref().map(|parent| {
+        let (id, bill) = counter.bill();
+        let coin = counter.purse.coins_of(parent)[0];
+        let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+        let bytes = beef(&counter.node, BeefVersion::V2, &transaction, &[]).to_bytes();
+        (id, transaction, bytes)
+    });
+    // The other chain does not have the first parent, and spends the coin of the second one.
+    let theft = counter.purse.spend(&[coins[1]], vec![], 2 * FEE);
+    rival.mine(&[&theft], 2);
+    rival.show_to(&counter.node);
+    assert!(!is_mined(&counter, &parents[0]) && knows(&counter.node, &parents[0]));
+    let [(first, transaction, bytes), (second, _, lost)] = payments;
+    let reply = post_transaction(&counter, &second, lost);
+    check_problem(&reply, 422, "bad-ancestry", "a parent that is gone");
+    counter.check_unpaid(&second, "a parent that is gone");
+    check_taken(&post_transaction(&counter, &first, bytes), &transaction, "accepted", "a parent");
+    counter.check_paid(&first, &transaction);
 }
 
 #[test]

@@ -174,14 +174,13 @@ fn an_ancestor_that_another_ancestor_has_paid_for_need_not_be_paid_for_again() {
 }
 
 #[test]
-fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
-    // A fee that is enough for one transaction of the chain.
-    const LITTLE: u64 = 30;
-    let counter = Counter::new(1);
-    let (_, coin) = chain(&counter, counter.purse.coin(), 100, LITTLE);
+fn a_payment_has_a_hundred_cheap_unconfirmed_ancestors_at_most() {
+    // The node takes this fee for a transaction of the chain, and the shop does not.
+    const CHEAP: u64 = 2;
+    let counter = Counter::new(2);
+    let (cheap, coin) = chain(&counter, counter.purse.coin(), 101, CHEAP);
     let (id, bill) = counter.bill();
-    let (_, further) = chain(&counter, coin, 1, LITTLE);
-    let long = counter.purse.spend(&[further], bill.outputs(), FEE);
+    let long = payment(&counter, coin, &bill, size(&cheap));
     check_problem(&bill.post(&long), 422, "too-many-ancestors", "101");
     counter.check_unpaid(&id, "101 ancestors");
     assert!(!knows(&counter.node, &long));
@@ -194,12 +193,34 @@ fn a_payment_has_a_hundred_unconfirmed_ancestors_at_most() {
     assert_eq!(bill.post(&long).status, 201);
     assert_eq!(counter.shop.balance(), PRICE);
 
-    let (_, coin) = chain(&counter, counter.purse.coins_of(&long)[0], 100, LITTLE);
+    let (cheap, coin) = chain(&counter, counter.purse.coin(), 100, CHEAP);
     let (id, bill) = counter.bill();
-    let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+    let transaction = payment(&counter, coin, &bill, size(&cheap));
     let reply = bill.post(&transaction);
     assert_eq!(reply.status, 201, "100 ancestors: {}", reply.body);
     counter.check_paid(&id, &transaction);
+}
+
+#[test]
+fn a_payment_has_a_thousand_unconfirmed_ancestors_at_most() {
+    // A fee that is enough for one transaction of the chain.
+    const LITTLE: u64 = 30;
+    let (counter, gate) = Counter::with_gate(1);
+    let (_, coin) = chain(&counter, counter.purse.coin(), 1_000, LITTLE);
+    let (id, bill) = counter.bill();
+    let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
+    let asked = || gate.heard("getmempoolentry", "");
+    let before = asked();
+    let reply = bill.post(&transaction);
+    assert_eq!(reply.status, 201, "1,000 ancestors: {}", reply.body);
+    counter.check_paid(&id, &transaction);
+    assert!(asked() - before < 20, "{} requests", asked() - before);
+
+    let (id, bill) = counter.bill();
+    let change = counter.purse.coins_of(&transaction)[0];
+    let long = counter.purse.spend(&[change], bill.outputs(), FEE);
+    check_problem(&bill.post(&long), 422, "too-many-ancestors", "1,001");
+    counter.check_unpaid(&id, "1,001 ancestors");
 }
 
 #[test]

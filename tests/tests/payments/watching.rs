@@ -347,6 +347,49 @@ fn a_coinbase_can_pay_an_invoice_and_is_spent_a_hundred_blocks_later() {
 }
 
 #[test]
+fn a_reward_is_invalid_while_its_block_is_not_in_the_chain() {
+    let node = Node::start();
+    node.mine(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(1_000);
+    let script = node.call("decodescript", json!([script_of(&shop, &id).to_hex()]));
+    let rival = Rival::of(&node);
+    let blocks = node.call("generatetoaddress", json!([1, script["addresses"][0]]));
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    let reward = shop.balance();
+    rival.mine(&[], 2);
+    rival.show_to(&node);
+    wait_until("it is invalid", || shop.payments(&id)[0]["state"] == "invalid");
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("pending", 0));
+    let other = node.call("getblockhash", json!([3]));
+    node.call("invalidateblock", json!([other]));
+    assert_eq!(node.call("getblockhash", json!([3])), blocks[0]);
+    wait_until("it is back", || shop.payments(&id)[0]["state"] == "mined");
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("paid", reward));
+    let books = shop.site.cli_json(&["books", "verify", "--from-height", "0"]);
+    assert_eq!(books["differences"], json!([]), "{books}");
+}
+
+#[test]
+fn a_miner_may_post_a_reward_that_pays_an_invoice() {
+    let node = Node::start();
+    node.mine(2);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(1_000);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let script = node.call("decodescript", json!([bill.outputs()[0].locking_script.to_hex()]));
+    let blocks = node.call("generatetoaddress", json!([1, script["addresses"][0]]));
+    let block = node.call("getblock", json!([blocks[0]]));
+    let reward = node.call("getrawtransaction", json!([block["tx"][0]]));
+    let reward = Transaction::from_hex(reward.as_str().unwrap()).unwrap();
+    let reply = bill.post(&reward);
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    assert_eq!((shop.state(&id).as_str(), shop.payments(&id).len()), ("paid", 1));
+    let details = shop.get("/api/v1/balance/details");
+    assert_eq!(details["immature"], shop.balance(), "{details}");
+}
+
+#[test]
 fn an_address_that_a_user_was_given_is_watched() {
     let (node, purse) = publishing_node(1);
     let shop = buyer_with(&node, json!({}), &[]);

@@ -56,7 +56,7 @@ async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, p
 
 /// Forgets a block in one step.
 async fn forget(store: &PostgresWalletStore, block: BlockPlace) {
-    let forget = ForgetBlock { block, after: 0, limit: usize::MAX, now: now() };
+    let forget = ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now: now() };
     assert_eq!(store.execute(forget).await.unwrap(), None);
 }
 

@@ -22,7 +22,14 @@ const MAX_TOLD: usize = 64;
 
 impl EventFilter {
     /// All kinds.
-    pub const ALL: Self = Self { kinds: u128::MAX };
+    pub const ALL: Self = {
+        let (mut kinds, mut place) = (0, 0);
+        while place < EventKind::ALL.len() {
+            kinds |= bit(EventKind::ALL[place]);
+            place += 1;
+        }
+        Self { kinds }
+    };
 
     /// Whether the filter selects this kind.
     pub fn has(&self, kind: EventKind) -> bool {
@@ -36,7 +43,7 @@ impl Default for EventFilter {
     }
 }
 
-fn bit(kind: EventKind) -> u128 {
+const fn bit(kind: EventKind) -> u128 {
     1 << kind as u8
 }
 
@@ -75,6 +82,7 @@ mod tests {
         assert_eq!(names("user.*"), ["user.created"]);
         assert_eq!(names("invoice.p*,user.created")[..2], ["user.created", "invoice.paid"]);
         assert_eq!(names("*").len(), EventKind::ALL.len());
+        assert_eq!("*".parse(), Ok(EventFilter::ALL));
         assert_eq!(names("invoice.paid,invoice.paid"), ["invoice.paid"]);
         for kind in EventKind::ALL {
             assert_eq!(names(kind.name()), [kind.name()]);

@@ -6,7 +6,7 @@ use bsv_tx::Txid;
 
 use crate::dpp::{ChannelMessage, MerkleProof};
 use crate::error::Error;
-use crate::ledger::{CheckedProof, GetReorganisations, Mine};
+use crate::ledger::{CheckedProof, GetReorganisations};
 use crate::model::transaction::Proof;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -24,7 +24,7 @@ impl<S: WalletStore> Wallet<S> {
         let reorganisations = self.store.get(GetReorganisations).await?;
         let Some(proof) = self.proof_of_payee(node, payment, txid).await? else { return Ok(()) };
         let checked = CheckedProof { proof, reorganisations };
-        Ok(self.store.execute(Mine { transaction: number, checked, now: self.now() }).await?)
+        Ok(self.note_mined(number, checked).await?)
     }
 
     /// The proof that the payee offers, if it is valid.

@@ -79,7 +79,8 @@ impl<S: WalletStore> Wallet<S> {
                 if fork != Fork::None {
                     self.store.execute(FollowReorganisation).await?;
                 }
-                self.forget_blocks_after(node, height).await?;
+                let (_, lost) = self.blocks_after(node, height).await?;
+                self.forget_blocks(&lost, true).await?;
                 Ok(fork)
             }
             Place::NotYetKnown => {
@@ -91,13 +92,15 @@ impl<S: WalletStore> Wallet<S> {
             }
             Place::Unknown => {
                 self.store.execute(FollowReorganisation).await?;
-                let (kept, lost) = self.forget_blocks_after(node, 0).await?;
+                let (kept, lost) = self.blocks_after(node, 0).await?;
                 let is_other_chain = kept == 0;
+                self.forget_blocks(&lost, !is_other_chain).await?;
                 if is_other_chain {
                     tracing::error!(
                         "the node follows another chain than before: it knows neither the block up \
                          to which the wallet has followed the chain, nor any block with a \
-                         transaction of the wallet ({lost} such blocks became unknown)"
+                         transaction of the wallet ({} such blocks became unknown)",
+                        lost.len()
                     );
                 }
                 Ok(if is_other_chain { Fork::OtherChain } else { Fork::After(0) })
@@ -106,33 +109,41 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Checks the blocks after a height that hold transactions of the wallet. Returns how many are
-    /// in the main chain, and how many are not.
-    async fn forget_blocks_after(
+    /// in the main chain, and those that are not.
+    async fn blocks_after(
         &self,
         node: &NodeRpc,
         height: u32,
-    ) -> Result<(usize, usize), Error> {
-        let (mut kept, mut lost) = (0, 0);
+    ) -> Result<(usize, Vec<BlockPlace>), Error> {
+        let (mut kept, mut lost) = (0, Vec::new());
         for block in self.store.list(GetBlocks(height)).await? {
-            if is_in_main_chain(node, &block.hash).await? {
-                kept += 1;
-                continue;
+            match is_in_main_chain(node, &block.hash).await? {
+                true => kept += 1,
+                false => lost.push(block),
             }
-            if lost == 0 {
-                self.store.execute(FollowReorganisation).await?;
-            }
-            lost += 1;
-            tracing::warn!("block {} at height {} left the chain", block.hash, block.height);
-            self.forget_block(block).await?;
         }
         Ok((kept, lost))
     }
 
-    async fn forget_block(&self, block: BlockPlace) -> Result<(), Error> {
+    /// Records that blocks have left the main chain. `are_replaced` says whether the main chain has
+    /// others instead.
+    async fn forget_blocks(&self, lost: &[BlockPlace], are_replaced: bool) -> Result<(), Error> {
+        if !lost.is_empty() {
+            self.store.execute(FollowReorganisation).await?;
+        }
+        for block in lost {
+            tracing::warn!("block {} at height {} left the chain", block.hash, block.height);
+            self.forget_block(*block, are_replaced).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_block(&self, block: BlockPlace, is_replaced: bool) -> Result<(), Error> {
         let mut next = Some(0);
         while let Some(after) = next {
             let now = self.now();
-            let forget = ForgetBlock { block, after, limit: FORGOTTEN_AT_ONCE, now };
+            let limit = FORGOTTEN_AT_ONCE;
+            let forget = ForgetBlock { block, is_replaced, after, limit, now };
             next = self.store.execute(forget).await?;
         }
         Ok(())

@@ -1,3 +1,4 @@
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use reqwest::Url;
@@ -52,9 +53,45 @@ fn is_special(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address belongs to this machine: only such addresses can be bound. Nothing is sent.
+/// Whether an address belongs to this machine. It counts as one of this machine if the system
+/// cannot be asked, for example because there are no descriptors left. Nothing is sent.
 pub(super) fn is_of_this_machine(address: IpAddr) -> bool {
-    UdpSocket::bind((address.to_canonical(), 0)).is_ok()
+    is_local(address.to_canonical()).unwrap_or(true)
+}
+
+/// Asks the system with sockets. Other addresses can be bound, too, if `ip_nonlocal_bind` is set,
+/// but the system connects nothing from them.
+fn is_local(address: IpAddr) -> io::Result<bool> {
+    /// Nothing is sent there.
+    const ANY_PORT: u16 = 9;
+    let bound = match UdpSocket::bind((address, 0)) {
+        Err(error) if error.kind() == ErrorKind::AddrNotAvailable => return Ok(false),
+        bound => bound?,
+    };
+    let socket = match address {
+        IpAddr::V4(_) => bound,
+        // IPv6 sockets connect from any address that they are bound to. Others connect to an
+        // address of this machine from this address.
+        IpAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?,
+    };
+    match socket.connect((address, ANY_PORT)) {
+        Err(error) if is_refusal(error.kind()) => Ok(false),
+        connected => {
+            connected?;
+            Ok(socket.local_addr()?.ip() == address)
+        }
+    }
+}
+
+/// Whether the system says that it has no such address, or no way from or to it.
+fn is_refusal(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidInput
+            | ErrorKind::AddrNotAvailable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::HostUnreachable
+    )
 }
 
 /// Whether an address does not belong to the public Internet, or belongs to this machine.
@@ -70,6 +107,9 @@ pub(super) fn literal(url: &Url) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -126,5 +166,67 @@ mod tests {
         for address in ["8.8.8.8", "192.0.2.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
             assert!(!is_of_this_machine(address.parse().unwrap()), "{address}");
         }
+    }
+
+    /// Runs an ignored test of this file in a process of its own, which a shell prepares.
+    fn run_alone(test: &str, mut shell: Command, preparation: &str) {
+        let script = format!("{preparation}; exec \"$0\" --ignored --exact \"$1\"");
+        let test = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+        let program = std::env::current_exe().unwrap();
+        let output = shell.args(["-c", &script]).arg(program).arg(test).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+    }
+
+    #[test]
+    fn addresses_that_can_only_be_bound_are_not_of_this_machine() {
+        let mut shell = Command::new("unshare");
+        shell.args(["--map-root-user", "--net"]);
+        let is_allowed = shell.args(["ip", "link", "set", "lo", "up"]).output();
+        if !is_allowed.is_ok_and(|output| output.status.success()) {
+            eprintln!("left out: this system lets nobody have a network of their own");
+            return;
+        }
+        let mut shell = Command::new("unshare");
+        shell.args(["--map-root-user", "--net", "sh"]);
+        run_alone(
+            "with_a_network_of_its_own",
+            shell,
+            "set -e; cd /proc/sys/net; echo 1 > ipv4/ip_nonlocal_bind; \
+             echo 1 > ipv6/ip_nonlocal_bind; ip link set lo up; \
+             ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up; \
+             ip address add 8.8.4.1/24 dev v0; ip address add 8.8.4.2/24 dev v0; \
+             ip address add 2001:4860::1/64 dev v0 nodad; ip route add default via 8.8.4.9; \
+             ip -6 route add default dev v0",
+        );
+    }
+
+    #[test]
+    #[ignore = "another test runs it in a network of its own"]
+    fn with_a_network_of_its_own() {
+        let bound = UdpSocket::bind("8.8.8.8:0");
+        assert!(bound.is_ok(), "{bound:?}");
+        for address in ["127.0.0.1", "127.9.9.9", "::1", "8.8.4.1", "8.8.4.2", "2001:4860::1"] {
+            assert!(is_of_this_machine(address.parse().unwrap()), "{address}");
+        }
+        for address in ["8.8.8.8", "8.8.4.9", "2606:4700::1111", "2001:4860::9"] {
+            assert!(!is_of_this_machine(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_counts_as_one_of_this_machine_if_the_system_cannot_be_asked() {
+        run_alone("without_descriptors", Command::new("sh"), "ulimit -n 64");
+    }
+
+    #[test]
+    #[ignore = "another test runs it in a process of its own"]
+    fn without_descriptors() {
+        let mut files = Vec::new();
+        files.extend(std::iter::from_fn(|| File::open("/dev/null").ok()));
+        let [public, six] = ["8.8.8.8", "2606:4700::1111"].map(|it| it.parse().unwrap());
+        let are_internal = is_internal(public) && is_internal(six);
+        drop(files);
+        assert!(are_internal && !is_internal(public));
     }
 }

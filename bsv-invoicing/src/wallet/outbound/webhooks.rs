@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER, USER_AGENT};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 use tokio::time::timeout;
 
 use super::{
@@ -34,11 +34,17 @@ const MAX_CLIENTS: usize = 64;
 struct Limits {
     /// Until the connection is made.
     connect: Duration,
-    /// In total, including the answer's body.
-    all: Duration,
+    /// Until the head of the answer has come.
+    head: Duration,
+    /// From then on, until the beginning of the body has come.
+    body: Duration,
 }
 
-const LIMITS: Limits = Limits { connect: Duration::from_secs(5), all: Duration::from_secs(15) };
+const LIMITS: Limits = Limits {
+    connect: Duration::from_secs(5),
+    head: Duration::from_secs(15),
+    body: Duration::from_secs(2),
+};
 
 /// Posts events to webhooks over HTTP. Redirects are not followed.
 ///
@@ -97,19 +103,26 @@ impl HttpWebhooks {
             .header("webhook-timestamp", timestamp)
             .header("webhook-signature", signature)
             .body(body);
-        let mut answer = request.send().await.map_err(|error| failure(&error))?;
+        let answer = timeout(self.limits.head, request.send()).await;
+        let answer = answer.map_err(|_| AttemptFailure::Timeout)?;
+        let answer = answer.map_err(|error| failure(&error))?;
+        let outcome = AttemptOutcome::Answered(answer.status().as_u16());
+        let retry_after = retry_after(answer.headers(), Timestamp::of_system());
         let mut body = Vec::new();
-        while body.len() < MAX_BODY_READ
-            && let Some(part) = answer.chunk().await.map_err(|error| failure(&error))?
-        {
-            body.extend_from_slice(&part[..part.len().min(MAX_BODY_READ - body.len())]);
-        }
+        // The head has decided, and the body is only shown.
+        let _ = timeout(self.limits.body, read_beginning(answer, &mut body)).await;
         body.truncate(MAX_ANSWER_KEPT);
-        Ok(WebhookAnswer {
-            outcome: AttemptOutcome::Answered(answer.status().as_u16()),
-            answer: String::from_utf8_lossy(&body).into_owned(),
-            retry_after: retry_after(answer.headers(), Timestamp::of_system()),
-        })
+        let answer = String::from_utf8_lossy(&body).into_owned();
+        Ok(WebhookAnswer { outcome, answer, retry_after })
+    }
+}
+
+/// Reads the beginning of a body, as far as it comes.
+async fn read_beginning(mut answer: Response, body: &mut Vec<u8>) {
+    while body.len() < MAX_BODY_READ
+        && let Ok(Some(part)) = answer.chunk().await
+    {
+        body.extend_from_slice(&part[..part.len().min(MAX_BODY_READ - body.len())]);
     }
 }
 
@@ -119,8 +132,7 @@ impl WebhookClient for HttpWebhooks {
     }
 
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
-        let answer = timeout(self.limits.all, self.post(request)).await;
-        answer.unwrap_or(Err(AttemptFailure::Timeout)).unwrap_or_else(|failure| WebhookAnswer {
+        self.post(request).await.unwrap_or_else(|failure| WebhookAnswer {
             outcome: AttemptOutcome::Failed(failure),
             answer: String::new(),
             retry_after: None,
@@ -168,8 +180,10 @@ fn failure(error: &reqwest::Error) -> AttemptFailure {
         AttemptFailure::Timeout
     } else if has_cause(error, is_of_tls) {
         AttemptFailure::Tls
-    } else {
+    } else if error.is_connect() {
         AttemptFailure::Connect
+    } else {
+        AttemptFailure::Answer
     }
 }
 

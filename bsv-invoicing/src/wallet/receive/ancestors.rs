@@ -4,7 +4,7 @@
 //! reaches the fee rate together with those of its own ancestors that are not paid for yet is paid
 //! for, and so are they. The payment must pay for the ancestors that remain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bsv_network::MempoolEntry;
 use bsv_tx::Txid;
@@ -14,7 +14,9 @@ use crate::error::Error;
 use crate::wallet::mempool_entries::Entries;
 
 /// The most unconfirmed ancestors that a payment may have.
-pub(crate) const MAX_ANCESTORS: usize = 100;
+pub(crate) const MAX_ANCESTORS: usize = 1000;
+/// The most of them whose own fees may be too low.
+const MAX_CHEAP: usize = 100;
 
 /// The fee that transactions must pay.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +58,8 @@ impl Payment {
         entries: &mut Entries<'_>,
         demand: Demand,
     ) -> Result<(), Error> {
-        let ancestors = Ancestors::read(entries, self.parents, self.unsent).await?;
-        let (unpaid_fee, unpaid_size) = ancestors.unpaid(demand);
+        let ancestors = read_ancestors(entries, self.parents, self.unsent).await?;
+        let (unpaid_fee, unpaid_size) = Families::of(&ancestors).unpaid(demand)?;
         let paid = self.fee.saturating_add(unpaid_fee);
         let needed = demand.least(self.size.saturating_add(unpaid_size));
         match paid >= needed {
@@ -67,74 +69,136 @@ impl Payment {
     }
 }
 
-/// The unconfirmed ancestors of a payment.
-struct Ancestors(BTreeMap<Txid, MempoolEntry>);
-
-impl Ancestors {
-    /// Reads them one generation after the other. A node tells all ancestors of a transaction at
-    /// once, too, but they may be thousands.
-    async fn read(
-        entries: &mut Entries<'_>,
-        parents: Vec<Txid>,
-        unsent: BTreeMap<Txid, MempoolEntry>,
-    ) -> Result<Self, Error> {
-        let mut found = BTreeMap::new();
-        let mut asked = BTreeSet::new();
-        let mut generation = parents;
-        loop {
-            generation.retain(|txid| asked.insert(*txid));
-            if generation.is_empty() {
-                return Ok(Self(found));
-            }
-            if asked.len() > MAX_ANCESTORS {
-                return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
-            }
-            let (own, sent): (Vec<_>, Vec<_>) =
-                generation.into_iter().partition(|txid| unsent.contains_key(txid));
-            // An ancestor that is not in the mempool has been mined meanwhile.
-            let mut entries = entries.of_ancestors(&sent).await?;
-            entries.extend(own.into_iter().map(|txid| (txid, unsent[&txid].clone())));
-            generation = entries.iter().flat_map(|(_, entry)| &entry.parents).copied().collect();
-            found.extend(entries);
+/// The unconfirmed ancestors of a payment, read one generation after the other.
+async fn read_ancestors(
+    entries: &mut Entries<'_>,
+    parents: Vec<Txid>,
+    unsent: BTreeMap<Txid, MempoolEntry>,
+) -> Result<BTreeMap<Txid, MempoolEntry>, Error> {
+    let mut found = BTreeMap::new();
+    let mut asked = BTreeSet::new();
+    let mut generation = parents;
+    loop {
+        generation.retain(|txid| asked.insert(*txid));
+        if generation.is_empty() {
+            return Ok(found);
         }
+        if asked.len() > MAX_ANCESTORS {
+            return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
+        }
+        let (own, sent): (Vec<_>, Vec<_>) =
+            generation.into_iter().partition(|txid| unsent.contains_key(txid));
+        // An ancestor that is not in the mempool has been mined meanwhile.
+        let mut entries = entries.of_ancestors(&sent).await?;
+        entries.extend(own.into_iter().map(|txid| (txid, unsent[&txid].clone())));
+        generation = entries.iter().flat_map(|(_, entry)| &entry.parents).copied().collect();
+        found.extend(entries);
+    }
+}
+
+/// The ancestors, each after its own ancestors: the fee and the size of each, and its family, which
+/// is the transaction itself with its own ancestors.
+struct Families {
+    amounts: Vec<(u64, u64)>,
+    families: Vec<Places>,
+}
+
+impl Families {
+    fn of(entries: &BTreeMap<Txid, MempoolEntry>) -> Self {
+        let mut sorted = Self { amounts: Vec::new(), families: Vec::new() };
+        let mut places = HashMap::new();
+        let (mut ready, mut waiting) = (Vec::new(), HashMap::new());
+        let mut children = HashMap::<_, Vec<_>>::new();
+        for (txid, entry) in entries {
+            let parents = entry.parents.iter().filter(|it| entries.contains_key(it));
+            let parents = parents.map(|it| children.entry(*it).or_default().push(*txid)).count();
+            waiting.insert(*txid, parents);
+            ready.extend((parents == 0).then_some(*txid));
+        }
+        while let Some(txid) = ready.pop() {
+            let MempoolEntry { fee, size, parents } = &entries[&txid];
+            let mut family = Places::none(entries.len());
+            let of_parents = parents.iter().filter_map(|parent| places.get(parent));
+            of_parents.for_each(|place: &usize| family.add(&sorted.families[*place]));
+            family.insert(sorted.families.len());
+            places.insert(txid, sorted.families.len());
+            sorted.amounts.push((*fee, *size));
+            sorted.families.push(family);
+            for child in children.remove(&txid).unwrap_or_default() {
+                let parents = waiting.get_mut(&child).expect("each of them waits");
+                *parents -= 1;
+                ready.extend((*parents == 0).then_some(child));
+            }
+        }
+        sorted
     }
 
-    /// The fees and the bytes of the ancestors that are not paid for.
-    fn unpaid(mut self, demand: Demand) -> (u64, u64) {
-        // Ancestors come first. Otherwise the surplus of one would pay for its descendants.
-        let mut order: Vec<_> = self.0.keys().copied().collect();
-        order.sort_by_cached_key(|txid| self.with_ancestors(*txid).len());
-        while let Some(group) = self.paid_group(&order, demand) {
-            self.0.retain(|txid, _| !group.contains(txid));
-            order.retain(|txid| !group.contains(txid));
+    /// The fees and the bytes of the ancestors that are not paid for. Fails if too many of them do
+    /// not pay for themselves.
+    fn unpaid(&self, demand: Demand) -> Result<(u64, u64), Error> {
+        let suffices = |(fee, size): (u64, u64)| fee >= demand.least(size);
+        if self.amounts.iter().filter(|it| !suffices(**it)).count() > MAX_CHEAP {
+            return Err(Error::TooManyCheapAncestors { limit: MAX_CHEAP });
         }
-        self.sums(&self.0.keys().copied().collect())
+        let len = self.families.len();
+        let mut unpaid = Places::none(len);
+        (0..len).for_each(|place| unpaid.insert(place));
+        let mut place = 0;
+        while place < len {
+            let group = self.families[place].and(&unpaid);
+            if unpaid.has(place) && suffices(self.sums(&group)) {
+                unpaid.remove(&group);
+                // Those before it may have had to pay for some of its ancestors.
+                let is_alone = group.iter().eq([place]);
+                place = if is_alone { place + 1 } else { 0 };
+            } else {
+                // Ancestors come first. Otherwise the surplus of one would pay for its descendants.
+                place += 1;
+            }
+        }
+        Ok(self.sums(&unpaid))
     }
 
-    /// The first transaction that reaches the rate together with its own ancestors that are not
-    /// paid for yet, and these ancestors.
-    fn paid_group(&self, order: &[Txid], demand: Demand) -> Option<BTreeSet<Txid>> {
-        let mut groups = order.iter().map(|txid| self.with_ancestors(*txid));
-        groups.find(|group| {
-            let (fee, size) = self.sums(group);
-            fee >= demand.least(size)
+    fn sums(&self, group: &Places) -> (u64, u64) {
+        group.iter().fold((0, 0), |(fees, sizes): (u64, u64), place| {
+            let (fee, size) = self.amounts[place];
+            (fees.saturating_add(fee), sizes.saturating_add(size))
         })
     }
+}
 
-    fn with_ancestors(&self, txid: Txid) -> BTreeSet<Txid> {
-        let mut group = BTreeSet::from([txid]);
-        let mut queue = vec![txid];
-        while let Some(entry) = queue.pop().and_then(|txid| self.0.get(&txid)) {
-            let unpaid = entry.parents.iter().filter(|parent| self.0.contains_key(parent));
-            queue.extend(unpaid.copied().filter(|parent| group.insert(*parent)));
-        }
-        group
+/// A set of ancestors, by their places.
+struct Places(Vec<u64>);
+
+impl Places {
+    fn none(len: usize) -> Self {
+        Self(vec![0; len.div_ceil(64)])
     }
 
-    fn sums(&self, group: &BTreeSet<Txid>) -> (u64, u64) {
-        let entries = group.iter().filter_map(|txid| self.0.get(txid));
-        entries.fold((0, 0), |(fee, size), entry| {
-            (fee.saturating_add(entry.fee), size.saturating_add(entry.size))
+    fn insert(&mut self, place: usize) {
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
+    }
+
+    fn remove(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own &= !other);
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(own, other)| own & other).collect())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        let words = self.0.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(at, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
         })
     }
 }
@@ -146,19 +210,25 @@ mod tests {
     const RATE: FeeRate = FeeRate { satoshis: 100, bytes: 1000 };
     const DEMAND: Demand = Demand { rate: RATE, floor: 1 };
 
-    fn txid(number: u8) -> Txid {
-        Txid::from_bytes([number; 32])
+    fn txid(number: u16) -> Txid {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&number.to_le_bytes());
+        Txid::from_bytes(bytes)
     }
 
     /// Transactions of 1000 bytes: number, fee, parents.
-    fn unpaid(transactions: &[(u8, u64, &[u8])]) -> (u64, u64) {
-        let entry = |fee, parents: &[u8]| MempoolEntry {
+    fn unpaid(transactions: &[(u16, u64, &[u16])]) -> (u64, u64) {
+        try_unpaid(transactions).unwrap()
+    }
+
+    fn try_unpaid(transactions: &[(u16, u64, &[u16])]) -> Result<(u64, u64), Error> {
+        let entry = |fee, parents: &[u16]| MempoolEntry {
             fee,
             size: 1000,
             parents: parents.iter().copied().map(txid).collect(),
         };
         let entries = transactions.iter().map(|(number, fee, of)| (txid(*number), entry(*fee, of)));
-        Ancestors(entries.collect()).unpaid(DEMAND)
+        Families::of(&entries.collect()).unpaid(DEMAND)
     }
 
     #[test]
@@ -193,5 +263,37 @@ mod tests {
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 200, &[1]), (3, 100, &[1])]), (0, 0));
         // A grandchild pays for all.
         assert_eq!(unpaid(&[(1, 0, &[]), (2, 0, &[1]), (3, 300, &[2, 1])]), (0, 0));
+    }
+
+    #[test]
+    fn only_ancestors_that_do_not_pay_for_themselves_count_towards_the_hundred() {
+        // A line of 1000, of which the first ones pay nothing.
+        let parents: Vec<_> = (0..1000_u16).map(|number| [number]).collect();
+        let line = |free: usize, last: u64| {
+            let fee = |number: usize| match number {
+                999 => last,
+                _ if number < free => 0,
+                _ => 100,
+            };
+            let of = |number: usize| &parents[number.saturating_sub(1)][..usize::from(number > 0)];
+            let all: Vec<_> = (0..1000).map(|it| (it as u16, fee(it), of(it))).collect();
+            try_unpaid(&all)
+        };
+        assert_eq!(line(0, 100).unwrap(), (0, 0));
+        assert_eq!(line(100, 100).unwrap(), (90_000, 1_000_000));
+        assert_eq!(line(100, 10_100).unwrap(), (0, 0), "the last one pays for all");
+        assert!(matches!(line(101, 10_200), Err(Error::TooManyCheapAncestors { limit: 100 })));
+    }
+
+    #[test]
+    fn many_groups_are_found_one_after_the_other() {
+        // Each free ancestor has a child that pays for both and spends the child before.
+        let parents: Vec<[u16; 2]> =
+            (0..100).map(|it: u16| [2 * it, (2 * it).saturating_sub(1)]).collect();
+        let pairs = parents.iter().enumerate().flat_map(|(at, parents)| {
+            let free = 2 * u16::try_from(at).unwrap();
+            [(free, 0, &[][..]), (free + 1, 200, &parents[..if at == 0 { 1 } else { 2 }])]
+        });
+        assert_eq!(unpaid(&pairs.collect::<Vec<_>>()), (0, 0));
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! The node judges everything in the end. The checks here save it work, and they must pass before
 //! it is given transactions that do not pay us. They check that the payer's coins are in blocks of
-//! our main chain, by Merkle roots that we look up ourselves. They check that the node has none of
-//! these coins spent, and that the payment pays the fees of all the ancestors that come with it.
+//! our main chain, by Merkle roots that we look up ourselves, or that the node has the transactions
+//! although their blocks have left the main chain. They check that the node has none of these coins
+//! spent, and that the payment pays the fees of all the ancestors that come with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use bsv_network::{NodeRpc, TransactionPlace};
-use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
+use bsv_tx::{Beef, BeefVerificationError, Bump, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
 use super::ancestors::MAX_ANCESTORS;
@@ -31,18 +32,20 @@ impl<S: WalletStore> Wallet<S> {
     pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());
         let unmined: Vec<_> = beef.unmined_ancestors().collect();
-        if unmined.len() > MAX_ANCESTORS || beef.txid_only().nth(MAX_ANCESTORS).is_some() {
+        if unmined.len() > MAX_ANCESTORS {
             return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
         }
-        if place(node, &subject).await? != TransactionPlace::Nowhere {
+        if node.transaction_place(&subject).await.map_err(away)? != TransactionPlace::Nowhere {
             // The payer's wallet has broadcast it itself.
             return Ok(Standing::Known);
         }
         let held = self.held(node, beef).await?;
-        self.check_blocks(node, beef, &held).await?;
-        let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
-        for (txid, ancestor) in unmined {
-            match place(node, &txid).await? {
+        let mut waiting = self.check_blocks(node, beef, &held).await?;
+        let mut unsent = Vec::new();
+        let txids: Vec<_> = unmined.iter().map(|(txid, _)| *txid).collect();
+        let places = node.transaction_places(&txids).await.map_err(away)?;
+        for ((txid, ancestor), place) in unmined.into_iter().zip(places) {
+            match place {
                 // It was mined after the payer's wallet made the BEEF.
                 TransactionPlace::Block(_) => {}
                 TransactionPlace::Mempool => waiting.push(ancestor),
@@ -75,15 +78,17 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more
-    /// blocks than ours, this waits a little for our node.
-    async fn check_blocks(
+    /// blocks than ours, this waits a little for our node. Returns the transactions whose blocks
+    /// have left the main chain since the BEEF was made, and that the node has.
+    async fn check_blocks<'b>(
         &self,
         node: &NodeRpc,
-        beef: &Beef,
+        beef: &'b Beef,
         held: &HashMap<Txid, Transaction>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<&'b Transaction>, Error> {
         let begun = Instant::now();
         let mut roots = BTreeMap::new();
+        let mut overtaken = Vec::new();
         let mut tip = self.recent_tip.get(node).await?;
         verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
         loop {
@@ -93,16 +98,22 @@ impl<S: WalletStore> Wallet<S> {
                 }
                 let Some(root) = root_at(node, height).await? else { continue };
                 if root != claimed {
-                    return Err(BeefVerificationError::WrongRoot { height, root: claimed }.into());
+                    let claim = (height, claimed);
+                    let known = known_to(node, beef, claim).await?;
+                    let wrong = BeefVerificationError::WrongRoot { height, root: claimed };
+                    overtaken.extend(known.ok_or(wrong)?);
                 }
-                roots.insert(height, root);
+                roots.insert(height, claimed);
             }
             match verify(beef, tip, &roots, held) {
                 Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
                     sleep(RecentTip::AGE).await;
                     tip = self.recent_tip.get(node).await?;
                 }
-                verified => return Ok(verified?),
+                verified => {
+                    verified?;
+                    return Ok(overtaken);
+                }
             }
         }
     }
@@ -125,8 +136,20 @@ fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerific
     }
 }
 
-async fn place(node: &NodeRpc, txid: &Txid) -> Result<TransactionPlace, Error> {
-    node.transaction_place(txid).await.map_err(away)
+/// The transactions that a BEEF proves by a root at a height. `None` unless the node has all of
+/// them, so that it does not matter whether the block is in the main chain.
+async fn known_to<'b>(
+    node: &NodeRpc,
+    beef: &'b Beef,
+    (height, root): (u32, MerkleRoot),
+) -> Result<Option<Vec<&'b Transaction>>, Error> {
+    let bumps = beef.bumps().iter().filter(|it| (it.height(), it.root()) == (height, root));
+    let leaves: HashSet<_> = bumps.flat_map(Bump::leaves).collect();
+    let proved = beef.transactions().filter(|(txid, _)| leaves.contains(txid));
+    let (txids, proved): (Vec<_>, Vec<_>) = proved.unzip();
+    let places = node.transaction_places(&txids).await.map_err(away)?;
+    let is_known = !places.is_empty() && !places.contains(&TransactionPlace::Nowhere);
+    Ok(is_known.then_some(proved))
 }
 
 /// The Merkle root of the main chain's block at a height, or `None` if the main chain has no such

@@ -110,7 +110,9 @@ fn metrics_show_attempts_and_lags() {
     let before = Metrics::of(client);
     assert_eq!((before.value(&behind), before.value(&oldest)), (0.0, 0.0));
     let attempts = |outcome: &str| format!("bsv_webhook_attempts_total{{outcome=\"{outcome}\"}}");
-    for outcome in ["success", "status", "blocked-address", "dns", "connect", "tls", "timeout"] {
+    let outcomes =
+        ["success", "status", "blocked-address", "dns", "connect", "tls", "timeout", "answer"];
+    for outcome in outcomes {
         assert_eq!(before.value(&attempts(outcome)), 0.0, "{outcome}");
     }
     shop.create_user();

@@ -145,7 +145,7 @@ fn answering(answer: &'static str) -> impl Fn(TcpStream) + Clone + Send {
 
 fn client(opened: &[&str]) -> HttpWebhooks {
     let opened: Vec<_> = opened.iter().map(|network| network.parse().unwrap()).collect();
-    let limits = Limits { connect: Duration::from_secs(5), all: Duration::from_secs(5) };
+    let limits = Limits { head: Duration::from_secs(5), ..LIMITS };
     HttpWebhooks { limits, ..HttpWebhooks::new(OwnListeners::default(), &opened, "test/1") }
 }
 
@@ -246,17 +246,37 @@ async fn only_the_beginning_of_an_answer_is_read() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_takes_too_long_times_out_in_head_or_body() {
-    for sent in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfin"] {
+async fn an_endpoint_whose_head_takes_too_long_times_out() {
+    for sent in ["", "HTTP/1.1 200 OK\r\n"] {
         let (address, _) = server(move |mut stream| {
             read_request(&mut stream);
             let _ = stream.write_all(sent.as_bytes());
             let _ = stream.read(&mut [0]);
         });
-        let limits = Limits { all: Duration::from_millis(300), ..LIMITS };
+        let limits = Limits { head: Duration::from_millis(300), ..LIMITS };
         let client = HttpWebhooks { limits, ..client(LOOPBACK) };
         let answer = send(&client, &format!("http://{address}/")).await;
         assert_eq!(answer.outcome, AttemptOutcome::Failed(AttemptFailure::Timeout), "{sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_dawdles_or_breaks_off_in_its_body_has_taken_the_event() {
+    for (status, stays) in [(200, true), (200, false), (204, false), (500, true), (500, false)] {
+        let (address, _) = server(move |mut stream| {
+            read_request(&mut stream);
+            let head = format!("HTTP/1.1 {status} It\r\nContent-Length: 9\r\n\r\ncut");
+            let _ = stream.write_all(head.as_bytes());
+            if stays {
+                let _ = stream.read(&mut [0]);
+            }
+        });
+        let limits = Limits { body: Duration::from_millis(300), ..LIMITS };
+        let client = HttpWebhooks { limits, ..client(LOOPBACK) };
+        let answer = send(&client, &format!("http://{address}/")).await;
+        let told = if status == 204 { "" } else { "cut" };
+        let expected = (AttemptOutcome::Answered(status), told);
+        assert_eq!((answer.outcome, answer.answer.as_str()), expected, "{stays}");
     }
 }
 
@@ -269,7 +289,7 @@ async fn the_kinds_of_failures_are_told_apart() {
     let (closing, _) = server(|mut stream| drop(read_request(&mut stream)));
     let (cut, _) = server(|mut stream| {
         read_request(&mut stream);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\ncut");
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Le");
     });
     let (nonsense, _) = server(answering("SSH-2.0-OpenSSH\r\n"));
     let (plain, _) = server(|mut stream| {
@@ -280,9 +300,9 @@ async fn the_kinds_of_failures_are_told_apart() {
     let client = client(LOOPBACK);
     for (url, expected) in [
         (refused, AttemptFailure::Connect),
-        (format!("http://{closing}/"), AttemptFailure::Connect),
-        (format!("http://{cut}/"), AttemptFailure::Connect),
-        (format!("http://{nonsense}/"), AttemptFailure::Connect),
+        (format!("http://{closing}/"), AttemptFailure::Answer),
+        (format!("http://{cut}/"), AttemptFailure::Answer),
+        (format!("http://{nonsense}/"), AttemptFailure::Answer),
         (format!("https://{plain}/"), AttemptFailure::Tls),
         (format!("https://localhost:{}/", stranger.port()), AttemptFailure::Tls),
         ("https://no-such-name.invalid/".to_owned(), AttemptFailure::Dns),
