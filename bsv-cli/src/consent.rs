@@ -38,7 +38,8 @@ impl Consent {
         self.ask_for(context, &question, &["y", "Y", "yes"], done)
     }
 
-    /// Says what would happen and asks for the alias, which nobody types out of habit.
+    /// Says what would happen and asks for the alias, which nobody types out of habit. Outside a
+    /// terminal this needs `--yes`, whatever the name of the command.
     pub(crate) fn ask_for_alias(
         &self,
         context: &Context,
@@ -46,6 +47,7 @@ impl Consent {
         alias: &Alias,
         done: &'static str,
     ) -> Result<(), CliError> {
+        let context = &context.with_unattended(Unattended::Refuse);
         let question = format!("{effect} Type the alias to continue: ");
         self.ask_for(context, &question, &[alias.as_str()], done)
     }

@@ -59,9 +59,6 @@ pub struct JobDataError {
     reason: String,
 }
 
-/// The values that pools send in place of unknown fees.
-const EMPTY: [&str; 3] = ["\"\"", "0", "false"];
-
 /// The longest Merkle branch of a block: no block has 2^32 transactions.
 const MAX_MERKLE_BRANCHES: usize = 32;
 
@@ -101,18 +98,24 @@ struct GetInfoJson<'a> {
 }
 
 impl JobData {
-    /// Reads the `jobData` object of a `coinbase2` request. No member is mandatory, and null counts
-    /// as absent. Members that enter no extension are ignored.
+    /// Reads the `jobData` object of a `coinbase2` request. No member is mandatory. Members that
+    /// enter no extension are ignored.
+    ///
+    /// An empty value (`null`, `""`, `0`, `false`) in place of an object, a hash or a Merkle branch
+    /// counts as absent, as in the older generator.
     pub fn from_json(text: &str) -> Result<Self, JobDataError> {
-        let job: JobDataJson<'_> = object("jobData", text)?;
         let mut data = Self::default();
-        if let Some(candidate) = job.mining_candidate {
+        if is_empty(text.trim()) {
+            return Ok(data);
+        }
+        let job: JobDataJson<'_> = object("jobData", text)?;
+        if let Some(candidate) = present(job.mining_candidate) {
             data.read_mining_candidate(candidate)?;
         }
-        if let Some(info) = job.get_info {
+        if let Some(info) = present(job.get_info) {
             data.read_get_info(info)?;
         }
-        if let Some(spec) = job.fee_spec.filter(|spec| !EMPTY.contains(&spec.get())) {
+        if let Some(spec) = present(job.fee_spec) {
             let member = "jobData.feeSpec";
             let spec =
                 CanonicalJson::from_text(spec.get()).map_err(|error| invalid(member, error))?;
@@ -126,8 +129,8 @@ impl JobData {
 
     fn read_mining_candidate(&mut self, text: &RawValue) -> Result<(), JobDataError> {
         let candidate: MiningCandidateJson<'_> = object("jobData.miningCandidate", text.get())?;
-        let previous_block = candidate.prevhash.map(previous_block).transpose()?;
-        let merkle_branch = candidate.merkle_proof.map(merkle_branch).transpose()?;
+        let previous_block = present(candidate.prevhash).map(previous_block).transpose()?;
+        let merkle_branch = present(candidate.merkle_proof).map(merkle_branch).transpose()?;
         if let (Some(previous_block), Some(merkle_branch)) = (previous_block, merkle_branch) {
             self.block_bind = Some(BlockBindJob { previous_block, merkle_branch });
         }
@@ -168,6 +171,15 @@ impl JobData {
 
 fn invalid(member: &'static str, reason: impl ToString) -> JobDataError {
     JobDataError { member, reason: reason.to_string() }
+}
+
+fn present(value: Option<&RawValue>) -> Option<&RawValue> {
+    value.filter(|value| !is_empty(value.get()))
+}
+
+/// Whether a JSON text is one of the values that pools send in place of what they do not know.
+fn is_empty(text: &str) -> bool {
+    ["null", "\"\"", "false"].contains(&text) || text.parse() == Ok(0.0)
 }
 
 fn object<'a, T: Deserialize<'a>>(member: &'static str, text: &'a str) -> Result<T, JobDataError> {
@@ -275,9 +287,18 @@ mod tests {
             r#"{"miningCandidate":{"num_tx":"7","sizeWithoutCoinbase":"18446744073709551615"}}"#;
         let info = BlockInfo { tx_count: 7, size_without_coinbase: u64::MAX };
         assert_eq!(JobData::from_json(numbers).unwrap().block_info, Some(info));
-        for empty in ["\"\"", "0", "false", "null"] {
-            let text = format!(r#"{{"feeSpec":{empty}}}"#);
-            assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
+        for empty in ["\"\"", "0", "-0.0", "false", "null"] {
+            assert_eq!(JobData::from_json(empty), Ok(JobData::default()), "{empty}");
+            for (before, after) in [
+                (r#"{"feeSpec":"#, "}"),
+                (r#"{"getInfo":"#, "}"),
+                (r#"{"miningCandidate":"#, "}"),
+                (r#"{"miningCandidate":{"merkleProof":[],"prevhash":"#, "}}"),
+                (&format!(r#"{{"miningCandidate":{{"prevhash":"{HASH}","merkleProof":"#), "}}"),
+            ] {
+                let text = format!("{before}{empty}{after}");
+                assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
+            }
         }
         let text = r#"{"miningCandidate":{"num_tx":"","sizeWithoutCoinbase":1}}"#;
         assert_eq!(JobData::from_json(text), Ok(JobData::default()));
@@ -312,7 +333,7 @@ mod tests {
         }
         for (text, member) in [
             ("[]", "jobData"),
-            ("\"\"", "jobData"),
+            ("\"x\"", "jobData"),
             (r#"{"miningCandidate":[]}"#, "jobData.miningCandidate"),
             (r#"{"getInfo":1}"#, "jobData.getInfo"),
             (r#"{"feeSpec":[]}"#, "jobData.feeSpec"),

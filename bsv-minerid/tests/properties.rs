@@ -5,9 +5,9 @@
 use std::sync::{Arc, LazyLock};
 
 use bsv_minerid::{
-    BlockBind, BlockBindJob, BlockInfo, CanonicalJson, Coinbase2, Document, Extensions, Identity,
-    IdentityScript, JobData, Keystore, MinerContact, MinerIds, MinerParams, Network, PlainKeys,
-    RedbIdentityStore,
+    BlockBind, BlockBindJob, BlockInfo, CanonicalJson, Coinbase2, Coinbase2Error, Document,
+    Extensions, Identity, IdentityScript, JobData, Keystore, MinerContact, MinerIds, MinerParams,
+    Network, PlainKeys, RedbIdentityStore,
 };
 use bsv_tx::{
     BlockHash, MerkleRoot, OutPoint, PrivateKey, PublicKey, Script, Signature, Txid, sha256,
@@ -25,26 +25,40 @@ const VCTX: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4
 /// A coinbase2, with its own independent reader and writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parts {
+    /// The rest of the unlocking script.
+    script_end: Vec<u8>,
     sequence: [u8; 4],
     outputs: Vec<(u64, Vec<u8>)>,
     lock_time: [u8; 4],
 }
 
 impl Parts {
-    fn read(bytes: &[u8]) -> Self {
-        let (sequence, rest) = bytes.split_first_chunk().unwrap();
-        let (count, mut rest) = read_len(rest);
+    /// Reads a coinbase2 whose sequence number begins at an offset.
+    fn read_from(offset: usize, bytes: &[u8]) -> Option<Self> {
+        let (script_end, rest) = bytes.split_at_checked(offset)?;
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let (count, mut rest) = read_len(rest)?;
         let mut outputs = Vec::new();
         for _ in 0..count {
-            let (satoshis, after) = rest.split_first_chunk().unwrap();
-            let (len, after) = read_len(after);
-            outputs.push((u64::from_le_bytes(*satoshis), after[..len].to_vec()));
-            rest = &after[len..];
+            let (satoshis, after) = rest.split_first_chunk()?;
+            let (len, after) = read_len(after)?;
+            let (script, after) = after.split_at_checked(usize::try_from(len).ok()?)?;
+            outputs.push((u64::from_le_bytes(*satoshis), script.to_vec()));
+            rest = after;
         }
-        Self { sequence: *sequence, outputs, lock_time: rest.try_into().unwrap() }
+        let (script_end, lock_time) = (script_end.to_vec(), rest.try_into().ok()?);
+        Some(Self { script_end, sequence: *sequence, outputs, lock_time })
+    }
+
+    fn read(&self, bytes: &[u8]) -> Self {
+        Self::read_from(self.script_end.len(), bytes).unwrap()
     }
 
     fn write(&self) -> Vec<u8> {
+        [self.script_end.clone(), self.write_from_sequence()].concat()
+    }
+
+    fn write_from_sequence(&self) -> Vec<u8> {
         let mut out = self.sequence.to_vec();
         write_len(&mut out, self.outputs.len());
         for (satoshis, script) in &self.outputs {
@@ -61,15 +75,27 @@ impl Parts {
         longer.outputs.push((0, script.to_vec()));
         longer
     }
+
+    /// The same with another rest of the unlocking script.
+    fn tagged(&self) -> Result<Self, TestCaseError> {
+        let tagged = Self { script_end: b"/a pool/".to_vec(), ..self.clone() };
+        prop_assume!(readings(&tagged.write()) == [tagged.script_end.len()]);
+        Ok(tagged)
+    }
 }
 
-fn read_len(bytes: &[u8]) -> (usize, &[u8]) {
-    match bytes {
-        [0xfd, a, b, rest @ ..] => (u16::from_le_bytes([*a, *b]).into(), rest),
-        [0xfe, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
-        [small @ 0..0xfd, rest @ ..] => (usize::from(*small), rest),
-        _ => panic!("no test needs longer ones"),
-    }
+/// Reads a number in its shortest form.
+fn read_len(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    let (size, least) = match first {
+        0xfd => (2, 0xfd),
+        0xfe => (4, 0x1_0000),
+        0xff => (8, 0x1_0000_0000),
+        small => return Some((small.into(), rest)),
+    };
+    let (digits, rest) = rest.split_at_checked(size)?;
+    let len = digits.iter().rev().fold(0, |len, digit| len << 8 | u64::from(*digit));
+    (len >= least).then_some((len, rest))
 }
 
 fn write_len(out: &mut Vec<u8>, len: usize) {
@@ -112,8 +138,37 @@ fn parts() -> impl Strategy<Value = Parts> {
         let output = (any::<u64>(), vec(any::<u8>(), 0..3));
         vec(output, count)
     });
-    (any::<[u8; 4]>(), prop_oneof![3 => few, 1 => many], any::<[u8; 4]>())
-        .prop_map(|(sequence, outputs, lock_time)| Parts { sequence, outputs, lock_time })
+    let script_end = prop_oneof![Just(Vec::new()), vec(any::<u8>(), 1..=100)];
+    (script_end, any::<[u8; 4]>(), prop_oneof![3 => few, 1 => many], any::<[u8; 4]>())
+        .prop_map(|(script_end, sequence, outputs, lock_time)| Parts {
+            script_end,
+            sequence,
+            outputs,
+            lock_time,
+        })
+        .prop_filter("reads in another way too", |parts| {
+            readings(&parts.write()) == [parts.script_end.len()]
+        })
+}
+
+/// The offsets at which the sequence number of a coinbase2 may begin. The offset 0 excludes others.
+fn readings(bytes: &[u8]) -> Vec<usize> {
+    if Parts::read_from(0, bytes).is_some() {
+        return vec![0];
+    }
+    let has_outputs = |offset: &usize| {
+        Parts::read_from(*offset, bytes).is_some_and(|parts| !parts.outputs.is_empty())
+    };
+    (1..=100).filter(has_outputs).collect()
+}
+
+/// Bytes that read as a coinbase2 in several ways, or nearly so: they are mostly zeros and ones.
+fn nearly_a_coinbase2() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![6 => Just(0_u8), 2 => Just(1), 1 => 2..12_u8];
+    (vec(byte, 0..60), option::of(parts())).prop_map(|(mut bytes, parts)| {
+        bytes.extend(parts.map(|parts| parts.write()).unwrap_or_default());
+        bytes
+    })
 }
 
 /// A character of a JSON string: itself, or escaped in one of the possible ways.
@@ -292,11 +347,11 @@ fn modified_merkle_root(parts: &Parts, branches: &[[u8; 32]]) -> [u8; 32] {
     modified_root(&parts.with_output(&[0x00, 0x6a]), branches)
 }
 
-/// The Merkle root of a block whose coinbase transaction ends with `parts`, and has zeros for an
-/// unlocking script.
+/// The Merkle root of a block whose coinbase transaction ends with `parts` from the sequence number
+/// on, and has zeros for an unlocking script.
 fn modified_root(parts: &Parts, branches: &[[u8; 32]]) -> [u8; 32] {
     let start = format!("0100000001{}ffffffff08{}", "00".repeat(32), "00".repeat(8));
-    let end = parts.write();
+    let end = parts.write_from_sequence();
     let txid = sha256d(&[hex::decode(start).unwrap(), end].concat());
     branches.iter().fold(txid, |hash, branch| sha256d(&[hash, *branch].concat()))
 }
@@ -405,11 +460,33 @@ proptest! {
         script in script(),
     ) {
         let bytes = parts.write();
-        prop_assert_eq!(&Parts::read(&bytes), &parts);
+        prop_assert_eq!(&parts.read(&bytes), &parts);
         let coinbase2 = Coinbase2::parse(&bytes).unwrap();
         let result = coinbase2.with_output(&Script::from_bytes(script.clone())).unwrap();
-        prop_assert_eq!(&Parts::read(&result), &parts.with_output(&script));
+        prop_assert_eq!(&parts.read(&result), &parts.with_output(&script));
         prop_assert_eq!(result, parts.with_output(&script).write());
+    }
+
+    #[test]
+    fn a_coinbase2_reads_in_one_way_or_is_refused(bytes in nearly_a_coinbase2()) {
+        let readings = readings(&bytes);
+        let expected = match readings[..] {
+            [] => Err(Coinbase2Error::Malformed),
+            [offset] => Ok(offset),
+            [first, second, ..] => Err(Coinbase2Error::Ambiguous(first, second)),
+        };
+        let read = Coinbase2::parse(&bytes).map(|coinbase2| {
+            let result = coinbase2.with_output(&Script::from_bytes([0x6a])).unwrap();
+            let grown = |offset: &usize| {
+                let before = Parts::read_from(*offset, &bytes);
+                before.map(|before| before.with_output(&[0x6a]).write()) == Some(result.clone())
+            };
+            (0..=100).find(grown).unwrap()
+        });
+        match read {
+            Err(Coinbase2Error::NoOutput) => prop_assert_eq!((expected, bytes[4]), (Ok(0), 0)),
+            read => prop_assert_eq!(read, expected),
+        }
     }
 
     #[test]
@@ -424,9 +501,12 @@ proptest! {
         let answer = identity.coinbase2(height, &bytes, &job_data).unwrap();
         prop_assert_eq!(&identity.coinbase2(height, &bytes, &job_data).unwrap(), &answer);
 
-        let (satoshis, script) = Parts::read(&answer).outputs.pop().unwrap();
+        let (satoshis, script) = parts.read(&answer).outputs.pop().unwrap();
         prop_assert_eq!(satoshis, 0);
         prop_assert_eq!(answer.to_vec(), parts.with_output(&script).write());
+        let tagged = parts.tagged()?;
+        let answer = identity.coinbase2(height, &tagged.write(), &job_data).unwrap();
+        prop_assert_eq!(answer.to_vec(), tagged.with_output(&script).write());
 
         let pushes = read_pushes(script.strip_prefix(&[0x00, 0x6a]).unwrap());
         let [prefix, document, signature] = pushes[..] else { panic!("{pushes:?}") };
@@ -460,12 +540,17 @@ proptest! {
         let bytes = parts.write();
         let previous = BlockHash::from_bytes(previous_block);
         let job = BlockBindJob { previous_block: previous, merkle_branch };
-        let ask = || identity.preview_coinbase2_with_reference(Txid::from_bytes(txid), &bytes, &job);
-        let answer = ask().unwrap();
-        prop_assert_eq!(&ask().unwrap(), &answer);
-        let (satoshis, script) = Parts::read(&answer).outputs.pop().unwrap();
+        let ask = |bytes: &[u8]| {
+            let txid = Txid::from_bytes(txid);
+            identity.preview_coinbase2_with_reference(txid, bytes, &job).unwrap()
+        };
+        let answer = ask(&bytes);
+        prop_assert_eq!(&ask(&bytes), &answer);
+        let (satoshis, script) = parts.read(&answer).outputs.pop().unwrap();
         prop_assert_eq!(satoshis, 0);
         prop_assert_eq!(answer.to_vec(), parts.with_output(&script).write());
+        let tagged = parts.tagged()?;
+        prop_assert_eq!(ask(&tagged.write()).to_vec(), tagged.with_output(&script).write());
 
         let rest = script.strip_prefix(&[0x00, 0x6a, 0x04, 0x60, 0x1d, 0xfa, 0xce]).unwrap();
         let pushes = read_pushes(rest);

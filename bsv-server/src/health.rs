@@ -26,10 +26,16 @@ pub(crate) struct Health {
     store_dirs: Vec<PathBuf>,
     failures: Failures,
     node: Option<NodeRpc>,
-    /// The last result, and its time. Held during a check, so that other callers wait for the
-    /// result.
-    readiness: Mutex<Option<(Instant, Readiness)>>,
+    /// The readiness apart from the database.
+    readiness: Recent<Readiness>,
+    /// Whether the database of the wallet takes changes.
+    database: Recent<StoreState>,
 }
+
+/// The last result of a check, and its time. Held during a check, so that other callers wait for
+/// the result.
+#[derive(Debug)]
+struct Recent<T>(Mutex<Option<(Instant, T)>>);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
@@ -106,7 +112,8 @@ impl Health {
             failures: failures.clone(),
             store_dirs: minerid_dir.chain(wallet_dir).collect(),
             node: node.clone().map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
-            readiness: Mutex::default(),
+            readiness: Recent(Mutex::default()),
+            database: Recent(Mutex::default()),
         }
     }
 
@@ -125,7 +132,7 @@ impl Health {
         if let Route::Alive = route {
             return answer::text(StatusCode::OK, "ok");
         }
-        let readiness = self.look().await;
+        let readiness = self.look(surface).await;
         let is_ready = readiness.is_ready_for(surface);
         let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         // Payers get no details.
@@ -133,17 +140,14 @@ impl Health {
         answer::json(status, &ReadyJson { ready: is_ready, readiness })
     }
 
-    /// The last result if it is recent, otherwise a new one.
-    pub(crate) async fn look(&self) -> Readiness {
-        let mut readiness = self.readiness.lock().await;
-        if let Some((at, readiness)) = &*readiness
-            && at.elapsed() < LOOK_INTERVAL
-        {
-            return readiness.clone();
+    /// The state of what a surface needs. Identities do not need the database of the wallet.
+    pub(crate) async fn look(&self, surface: Surface) -> Readiness {
+        let mut readiness = self.readiness.or_new(self.look_anew()).await;
+        let needs_database = !matches!(surface, Surface::MinerId | Surface::Node);
+        if needs_database && readiness.store == StoreState::Writable {
+            readiness.store = self.database.or_new(self.look_at_database()).await;
         }
-        let now = self.look_anew().await;
-        *readiness = Some((Instant::now(), now.clone()));
-        now
+        readiness
     }
 
     async fn look_anew(&self) -> Readiness {
@@ -152,7 +156,7 @@ impl Health {
             dirs.iter().try_for_each(|dir| check_writable(dir))
         });
         let store = match written.await.expect("the task neither panics nor is cancelled") {
-            Ok(()) => self.look_at_database().await,
+            Ok(()) => StoreState::Writable,
             Err(error) => {
                 tracing::warn!("not ready: {error}");
                 StoreState::NotWritable
@@ -205,6 +209,21 @@ impl Health {
                 (NodeState::Away, None)
             }
         }
+    }
+}
+
+impl<T: Clone> Recent<T> {
+    /// The last result if it is recent, otherwise a new one.
+    async fn or_new(&self, look: impl Future<Output = T>) -> T {
+        let mut last = self.0.lock().await;
+        if let Some((at, result)) = &*last
+            && at.elapsed() < LOOK_INTERVAL
+        {
+            return result.clone();
+        }
+        let result = look.await;
+        *last = Some((Instant::now(), result.clone()));
+        result
     }
 }
 

@@ -16,6 +16,7 @@ use bsv_store::{
     StretchedPassphrase,
 };
 use thiserror::Error;
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::access::{TokenFileError, Tokens};
@@ -160,7 +161,11 @@ impl Stores {
         // wait for it.
         let passphrase = match (&config.minerid, &config.wallet) {
             (None, None) => None,
-            _ => config.keystore.stretched_passphrase()?,
+            _ => {
+                let keystore = config.keystore.clone();
+                let stretched = spawn_blocking(move || keystore.stretched_passphrase());
+                stretched.await.expect("the task neither panics nor is cancelled")?
+            }
         };
         let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
         let node = config.node.clone().map(NodeRpc::new);

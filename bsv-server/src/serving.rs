@@ -113,7 +113,11 @@ async fn serve_surface<L: Listener>(
         // The command line may wait for its user between two requests.
         Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
         Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
-        Surface::MinerId | Surface::Node => limits.drain_timeout = POOL_DRAIN_TIMEOUT,
+        Surface::MinerId | Surface::Node => {
+            limits.drain_timeout = POOL_DRAIN_TIMEOUT;
+            // No browser calls here, which would shut both sides when its user leaves.
+            limits.half_close = surface == Surface::MinerId;
+        }
         Surface::Wallet => {}
     }
     let counts = instance.metrics.listener(surface);

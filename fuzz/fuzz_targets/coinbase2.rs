@@ -1,5 +1,5 @@
-//! Bytes as a coinbase2, to which an output is added. A parser of this target's own finds one
-//! output more in the result, and everything else unchanged.
+//! Bytes as a coinbase2, to which an output is added. A parser of this target's own finds the place
+//! of the sequence number, one output more in the result, and everything else unchanged.
 
 #![no_main]
 
@@ -8,24 +8,38 @@ use bsv_tx::Script;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
+    let places = places(bytes);
     let coinbase2 = match Coinbase2::parse(bytes) {
         Ok(coinbase2) => coinbase2,
         Err(Coinbase2Error::AlreadyIdentified) => {
+            assert_eq!(places.len(), 1);
             return assert!(bytes.windows(6).any(|part| part.starts_with(&[0x00, 0x6a, 0x04])));
         }
         Err(Coinbase2Error::NoOutput) => return assert_eq!((bytes.len(), bytes[4]), (9, 0)),
-        Err(Coinbase2Error::Malformed(_)) => return assert!(take_apart(bytes).is_none()),
+        Err(Coinbase2Error::Malformed) => return assert!(places.is_empty()),
+        Err(Coinbase2Error::Ambiguous(first, second)) => {
+            return assert_eq!(places[..2], [first, second]);
+        }
         Err(other) => panic!("{other}"),
     };
+    let [place] = places[..] else { panic!("{places:?}") };
     let (document, signature) = (br#"{"version":"0.2"}"#.repeat(60), vec![0x30; 71]);
     let identity = IdentityScript { document, signature }.to_script();
     for script in [identity, Script::from_bytes(bytes)] {
         let result = coinbase2.with_output(&script).unwrap();
-        check(bytes, &result, script.as_bytes());
+        assert_eq!(result[..place], bytes[..place]);
+        check(&bytes[place..], &result[place..], script.as_bytes());
     }
-    assert!(Coinbase2::parse(&bytes[..bytes.len() - 1]).is_err());
-    assert!(Coinbase2::parse(&[bytes, &[0]].concat()).is_err());
 });
+
+/// The offsets at which the sequence number may begin. The offset 0 excludes others.
+fn places(bytes: &[u8]) -> Vec<usize> {
+    if take_apart(bytes).is_some() {
+        return vec![0];
+    }
+    let from = |place: &usize| take_apart(bytes.get(*place..)?);
+    (1..=100).filter(|place| from(place).is_some_and(|parts| parts.count > 0)).collect()
+}
 
 fn check(before: &[u8], after: &[u8], script: &[u8]) {
     let (before, after) = (take_apart(before).unwrap(), take_apart(after).unwrap());

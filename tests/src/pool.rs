@@ -15,7 +15,8 @@ pub struct Template {
     candidate: Value,
     /// The part up to the extranonce, hexadecimal.
     pub coinbase1: String,
-    /// The part from the input's sequence number on, hexadecimal.
+    /// The part after the extranonce, hexadecimal. It begins with the input's sequence number, unless
+    /// the template has a [tag](Self::with_tag).
     pub coinbase2: String,
 }
 
@@ -47,6 +48,17 @@ impl Template {
         }
         coinbase2.extend([0; 4]);
         Self { candidate, coinbase1: hex::encode(coinbase1), coinbase2: hex::encode(coinbase2) }
+    }
+
+    /// The same template with a pool's tag after the extranonce.
+    pub fn with_tag(mut self, tag: &[u8]) -> Self {
+        let mut coinbase1 = hex::decode(&self.coinbase1).unwrap();
+        // The length of the unlocking script comes after the version, the count of inputs and the
+        // outpoint.
+        coinbase1[4 + 1 + 36] += tag.len() as u8;
+        self.coinbase1 = hex::encode(coinbase1);
+        self.coinbase2.insert_str(0, &hex::encode(tag));
+        self
     }
 
     /// The height of the block.

@@ -1,8 +1,8 @@
 //! Miner identities in blocks that a real node accepts and reads.
 
 use bsv_minerid::{Document, IdentityScript};
-use bsv_tests::{Node, Server, Site, Template};
-use bsv_tx::TxOut;
+use bsv_tests::{Node, Server, Site, Template, miner_info};
+use bsv_tx::{Script, TxOut};
 use serde_json::{Value, json};
 
 /// Mines a block with a coinbase transaction from `POST /coinbase2`, and returns its document.
@@ -75,4 +75,60 @@ fn a_node_lists_the_identity_of_a_block_and_its_successor_after_a_rotation() {
     assert_eq!((&ids[1]["minerid"], &ids[1]["state"]), (&json!(first), &json!("ROTATED")));
     assert_eq!(ids[1]["nextminerid"], second);
     assert!(!node.log().contains("Invalid MinerInfo"), "{}", node.log());
+}
+
+/// Mines the next block with a tag after the extranonce and with the identity of `alias`, which is
+/// "old" for generation 0.2 and "new" for 1.0. Answers its height.
+fn mine_with_tag(node: &Node, server: &Server, alias: &str, tag: &[u8]) -> u32 {
+    let (template, request) = if alias == "old" {
+        let template = miner_info::template_with_all(node).with_tag(tag);
+        let request = template.coinbase2_request(node, alias);
+        (template, request)
+    } else {
+        let height = Template::of(node, 1).height();
+        let script = server.text(&format!("/opreturn/{alias}/{height}"));
+        let txid = miner_info::publish(node, &Script::from_hex(&script).unwrap());
+        let template = miner_info::template_with_all(node).with_tag(tag);
+        let request = template.reference_request(alias, txid);
+        (template, request)
+    };
+    let reply = server.post("/coinbase2", request.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    template.mine(node, &reply.body);
+
+    let coinbase = template.coinbase(&reply.body);
+    assert!(coinbase.inputs[0].unlocking_script.as_bytes().ends_with(tag));
+    let before = template.coinbase(&template.coinbase2);
+    assert_eq!(coinbase.inputs, before.inputs);
+    assert_eq!(coinbase.outputs[..coinbase.outputs.len() - 1], before.outputs);
+    template.height()
+}
+
+#[test]
+fn a_tag_after_the_extranonce_stays_and_enters_no_block_binding() {
+    let node = Node::start();
+    node.mine(101);
+    miner_info::fund(&node);
+    let site = Site::on(&node);
+    let server = site.server();
+    site.cli_ok(&["miner", "create", "--name", "old"]);
+    site.cli_ok(&["miner", "vctx", "--name", "old"]);
+    site.cli_ok(&["miner", "create", "--name", "new", "--protocol", "1.0"]);
+    for tag in [&b"/a pool/"[..], &[0], &[0x2f; 80]] {
+        for alias in ["old", "new"] {
+            let height = mine_with_tag(&node, &server, alias, tag).to_string();
+            // The verifier computes the modified Merkle root from the block.
+            let report = site.cli_json(&["miner", "verify", "--height", &height]);
+            assert_eq!(report["verdict"], "valid", "{report:#}");
+            let mut checks = report["outputs"][0]["checks"].as_array().unwrap().iter();
+            let binding = checks.find(|check| check["check"] == "block-binding").unwrap();
+            assert_eq!(binding["outcome"], "holds", "{report:#}");
+            let known = miner_info::known(&node, &server.text(&format!("/minerid/{alias}")));
+            assert_eq!(known["minerIdState"], "CURRENT", "{known:#}");
+        }
+    }
+    assert!(!node.log().contains("Invalid MinerInfo"), "{}", node.log());
+    let dump = node.call("dumpminerids", json!([]));
+    let blocks = dump["miners"].as_array().unwrap().iter().map(|miner| &miner["numrecentblocks"]);
+    assert_eq!(blocks.collect::<Vec<_>>(), ["3/2016", "3/2016"]);
 }

@@ -87,7 +87,7 @@ pub(crate) struct RevokeVctxArguments {
 }
 
 impl FormerCommand {
-    /// Scripts that use these names cannot answer questions.
+    /// Scripts that use these names cannot answer questions. Only what ends keys needs `--yes`.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let context = &context.with_unattended(Unattended::GoOn);
         match self {

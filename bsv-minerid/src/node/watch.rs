@@ -48,6 +48,9 @@ struct Known {
     tip: Option<ChainTip>,
     /// The last request that led to a question, and the tip known then.
     asked_for: Option<(ChainSign, Option<ChainTip>)>,
+    /// Whether a request has waited for the node in vain since the node last answered. No other
+    /// request waits then.
+    is_silent: bool,
 }
 
 /// What a request for a document tells about the chain.
@@ -71,10 +74,11 @@ impl ChainSign {
 
 impl ChainWatch {
     /// Whether a request implies another tip than the known one, and the node was not asked because
-    /// of it yet.
+    /// of it yet, and answers.
     fn is_news(&self, sign: ChainSign) -> bool {
         let known = self.known();
-        known.tip.is_none_or(|tip| sign.is_beyond(&tip))
+        !known.is_silent
+            && known.tip.is_none_or(|tip| sign.is_beyond(&tip))
             && known.asked_for != Some((sign, known.tip))
     }
 
@@ -121,7 +125,9 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// Asks the node for news, if the identity announces something and the request implies a new
     /// block. Concurrent requests share one question for each tip. Each request waits at most for
-    /// `patience`. Nothing is asked without a node, or if `patience` is zero.
+    /// `patience`. If the node has not answered by then, no further request waits until
+    /// [`run`](Self::run) has heard from the node. Nothing is asked without a node, or if `patience`
+    /// is zero.
     pub async fn catch_up(
         self: &Arc<Self>,
         identity: &Identity,
@@ -143,7 +149,7 @@ impl<S: IdentityStore> MinerIds<S> {
         };
         // Boxed: the future is large, and each request's future is moved as a whole.
         if timeout(patience, Box::pin(asked)).await.is_err() {
-            self.chain.note_asked_for(sign);
+            self.chain.known().is_silent = true;
         }
     }
 
@@ -189,9 +195,23 @@ impl<S: IdentityStore> MinerIds<S> {
         }
     }
 
+    /// Asks the node for news, and notes whether it answers.
+    async fn look(self: &Arc<Self>, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
+        let looked = self.look_at_tip(node, observed).await;
+        let is_away = matches!(&looked, Err(Error::Node(error)) if error.is_unavailable());
+        if !is_away {
+            self.chain.known().is_silent = false;
+        }
+        looked
+    }
+
     /// Asks the node about validity check outputs and announcements, once for each tip. If one of
     /// the two fails, the other is asked about all the same, and the tip is asked about again.
-    async fn look(self: &Arc<Self>, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
+    async fn look_at_tip(
+        self: &Arc<Self>,
+        node: &NodeRpc,
+        observed: &mut Observed,
+    ) -> Result<(), Error> {
         let tip = node.tip().await?;
         if observed.tip == Some(tip.hash) && observed.is_settled && !self.has_untold() {
             return Ok(());

@@ -228,7 +228,7 @@ async fn generate(
             managed.on_identities(move |ids| ids.generate(&made)).await?;
         }
         Some("1.0") => {
-            let keys = managed.revocation_keys.open(handed)?;
+            let keys = managed.revocation_keys.open(handed).await?;
             managed.on_identities(move |ids| ids.generate_miner_info(&made, &keys)).await?;
         }
         Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
@@ -256,7 +256,7 @@ async fn change(
         }
         Change::RevocationKey => {
             let Nothing {} = parse(body)?;
-            let keystore = keys.open_existing(handed)?;
+            let keystore = keys.open_existing(handed).await?;
             check_newest(managed, alias).await?;
             let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
             managed.on_identities(roll).await.map(drop)
@@ -265,13 +265,13 @@ async fn change(
             let MinerIdJson { miner_id } = parse(body)?;
             let revoked = RevokedMinerIds::BackTo(public_key(&miner_id)?);
             let node = managed.node()?;
-            let keystore = Arc::new(keys.open_existing(handed)?);
+            let keystore = Arc::new(keys.open_existing(handed).await?);
             Ok(revoke_miner_ids(ids, node, alias, revoked, keystore).await?)
         }
         Change::RevokeCompletely => {
             let Nothing {} = parse(body)?;
             let node = managed.node()?;
-            let keystore = Arc::new(keys.open_existing(handed)?);
+            let keystore = Arc::new(keys.open_existing(handed).await?);
             Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, keystore).await?)
         }
         Change::Revoke => {
@@ -282,7 +282,7 @@ async fn change(
         Change::Upgrade => {
             let UpgradeJson { first_miner_id } = parse(body)?;
             let first = first_miner_id.as_deref().map(public_key).transpose()?;
-            let keystore = keys.open(handed)?;
+            let keystore = keys.open(handed).await?;
             check_newest(managed, alias).await?;
             let upgrade = move |ids: &MinerIds| ids.upgrade(&named, first.as_ref(), &keystore);
             managed.on_identities(upgrade).await.map(drop)

@@ -1,10 +1,11 @@
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bsv_minerid::Keystore;
 use bsv_store::{KeystoreError, PlainKeys, StretchedPassphrase};
 use hyper::StatusCode;
 use secrecy::SecretString;
+use tokio::task::spawn_blocking;
 
 use super::handed::Handed;
 use crate::config::KeystoreConfig;
@@ -37,15 +38,25 @@ impl RevocationKeys {
         &self.dir
     }
 
-    /// Opens the keystore, and creates it if it is missing.
-    pub(super) fn open(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
-        self.open_in(&self.place(handed)).map_err(|error| refuse(&error))
+    /// Opens the keystore, and creates it if it is missing, on a thread that may wait: stretching
+    /// the passphrase takes a while.
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        handed: Option<&Handed>,
+    ) -> Result<Keystore, Problem> {
+        let (keys, handed) = (Arc::clone(self), handed.cloned());
+        let opened = spawn_blocking(move || keys.open_in(&keys.place(handed.as_ref())));
+        let opened = opened.await.expect("the task neither panics nor is cancelled");
+        opened.map_err(|error| refuse(&error))
     }
 
-    /// Opens the keystore, which must exist.
-    pub(super) fn open_existing(&self, handed: Option<&Handed>) -> Result<Keystore, Problem> {
+    /// Opens the keystore, which must exist, as [`open`](Self::open) does.
+    pub(super) async fn open_existing(
+        self: &Arc<Self>,
+        handed: Option<&Handed>,
+    ) -> Result<Keystore, Problem> {
         self.place(handed).check_there()?;
-        self.open(handed)
+        self.open(handed).await
     }
 
     fn place<'a>(&'a self, handed: Option<&'a Handed>) -> Place<'a> {
@@ -101,7 +112,7 @@ impl RevocationKeys {
         *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(passphrase);
     }
 
-    /// Opens the keystore in a place, and creates it if it is missing.
+    /// Opens the keystore in a place, and creates it if it is missing. This takes a while.
     pub(super) fn open_in(&self, place: &Place<'_>) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.open_with(place, passphrase.as_ref())
@@ -169,4 +180,28 @@ impl Place<'_> {
 fn refuse(error: &KeystoreError) -> Problem {
     let detail = format!("the keystore of revocation keys: {error}");
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "revocation-keystore-failed", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_go_on_while_a_passphrase_is_stretched() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Arc::new(RevocationKeys {
+            dir: dir.path().join("revocation"),
+            passphrase: RwLock::new(Some("a passphrase".into())),
+            plain_keys: PlainKeys::Refused,
+            program: "test".to_owned(),
+        });
+        for _ in ["make", "open"] {
+            let mut opening = Box::pin(keys.open(None));
+            // The only thread of this runtime is free again before the keystore is open.
+            assert!(opening.as_mut().now_or_never().is_none());
+            opening.await.unwrap();
+        }
+    }
 }

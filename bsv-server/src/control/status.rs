@@ -21,7 +21,7 @@ const OLD_TIP_AGE: u64 = 3 * 60 * 60;
 
 /// `GET /control/status`: an overview of the whole service, and the problems that need attention.
 pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
-    let readiness = managed.health.look().await;
+    let readiness = managed.health.look(Surface::Control).await;
     let tip = match managed.health.node() {
         Some(node) if readiness.node == NodeState::Reachable => tip(node).await,
         _ => None,

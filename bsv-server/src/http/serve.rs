@@ -43,6 +43,9 @@ pub(crate) struct Limits {
     pub(crate) head_len: usize,
     /// How long requests in flight may continue after a shutdown has begun.
     pub(crate) drain_timeout: Duration,
+    /// Whether a peer that has shut its sending side still gets its answer. Otherwise it counts as
+    /// gone, and its request ends.
+    pub(crate) half_close: bool,
 }
 
 impl Default for Limits {
@@ -54,6 +57,7 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             head_len: 16 << 10,
             drain_timeout: Duration::from_secs(30),
+            half_close: false,
         }
     }
 }
@@ -138,6 +142,7 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
+        .half_close(limits.half_close)
         // Nearly all answers are small: copying one is cheaper than sending its parts.
         .writev(false)
         .max_buf_size(MAX_BUFFER)

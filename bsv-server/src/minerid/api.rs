@@ -162,9 +162,11 @@ impl MinerIdApi {
         request: Received<'_>,
     ) -> Result<Answer, Rejected> {
         let Call { matched, caller, is_preview } = call;
-        if let Route::Coinbase2 = matched.route {
-            let alias = || coinbase2::alias(request.body());
-            caller.require(matched.route.scope(), alias)?;
+        // A body that names no alias is refused for what it lacks.
+        if let Route::Coinbase2 = matched.route
+            && let Some(alias) = coinbase2::alias(request.body())
+        {
+            caller.require(matched.route.scope(), || Some(alias))?;
         }
         Ok(self.call(matched.route, &matched.params, request, is_preview).await?)
     }

@@ -83,7 +83,13 @@ impl From<Error> for Refusal {
             Error::NoData(alias) => unprocessable(&format!(
                 "Alias \"{alias}\" has no data to refer to, set it with datarefs"
             )),
-            Error::Coinbase2(Coinbase2Error::Malformed(_)) => unprocessable("Invalid Coinbase 2"),
+            Error::Coinbase2(Coinbase2Error::Malformed) => unprocessable(
+                "Invalid Coinbase 2: it does not read as the end of a coinbase transaction from any offset up to 100",
+            ),
+            Error::Coinbase2(Coinbase2Error::Ambiguous(first, second)) => unprocessable(&format!(
+                "Invalid Coinbase 2: it reads as the end of a coinbase transaction from offset {first} and from \
+                 offset {second}"
+            )),
             Error::Coinbase2(Coinbase2Error::NoOutput) => {
                 unprocessable("Invalid Coinbase 2: it has no output")
             }

@@ -415,8 +415,11 @@ fn a_token_for_one_alias_needs_that_alias_once_in_the_body() {
         r#"[1000,"first"]"#,
     ] {
         let reply = guarded.send("POST", "/coinbase2", body, Some(&token));
-        assert_eq!(reply.status, 403, "{body}: {}", reply.body);
+        assert_eq!(reply.status, 400, "{body}: {}", reply.body);
     }
+    let no_text = COINBASE2.replace("\"first\"", "[\"first\"]");
+    let reply = guarded.send("POST", "/coinbase2", &no_text, Some(&token));
+    assert_eq!(reply.status, 422, "{}", reply.body);
     let escaped = COINBASE2.replace("first", "\\u0066irst");
     let reply = guarded.send("POST", "/coinbase2", &escaped, Some(&token));
     assert_eq!(reply.status, 200, "{}", reply.body);

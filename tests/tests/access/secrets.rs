@@ -76,7 +76,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         &["pay", "http://127.0.0.1:1/x"],
         &["generateminerid", "--name", "modern", "--protocol", "1.0"],
         &["rotaterevocationkey", "--name", "modern"],
-        &["revokemineridcompletely", "--name", "modern"],
+        &["revokemineridcompletely", "--yes", "--name", "modern"],
         &["blindsigning", "--name", "pool", "off"],
         &["backup", backup],
         &["backup", backup],

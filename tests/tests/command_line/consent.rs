@@ -82,15 +82,23 @@ fn in_a_terminal_a_command_shows_what_it_would_do_and_asks() {
     }
 }
 
+/// Any public key.
+const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+
 /// Commands for an identity of generation 1.0 that ask for its alias, their warning, and their
 /// result after the alias is typed. There is no node.
-const BY_ALIAS: [(&[&str], &str, &str); 7] = [
+const BY_ALIAS: [(&[&str], &str, &str); 8] = [
     (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
     (&["confirmminerid"], "stops announcing its changes", "counts as seen"),
     (&["miner", "rotate", "--force"], "skipped for good", "now has the miner id"),
     (&["rotateminerid", "--force"], "skipped for good", "now has the miner id"),
     (&["miner", "revoke", "--all"], "ends the identity for good", "no node is configured"),
     (&["revokemineridcompletely"], "ends the identity for good", "no node is configured"),
+    (
+        &["revokemineridpartially", "--minerid", KEY],
+        "revoked for good. The alias gets a new key",
+        "no node is configured",
+    ),
     (&["miner", "delete"], "cannot be used again", "is not closed: revoke it first"),
 ];
 
@@ -114,12 +122,15 @@ fn commands_that_end_keys_ask_for_the_alias() {
         }
         let by_yes = Terminal::start(&site, &[&arguments[..], &["--yes"]].concat()).end().1;
         assert!(by_yes.contains(done), "{arguments:?}: {by_yes}");
-        // Scripts use the former names.
         let outside = site.cli(&arguments);
-        let is_former = command[0] != "miner";
-        let said = outside.stdout + &outside.stderr;
-        assert_eq!(said.contains(done), is_former, "{arguments:?}: {said}");
-        assert_eq!(said.contains("needs --yes"), !is_former, "{arguments:?}: {said}");
+        assert_eq!((outside.code, outside.stdout.as_str()), (1, ""), "{arguments:?}");
+        assert!(outside.stderr.contains("needs --yes"), "{arguments:?}: {}", outside.stderr);
+    }
+    site.cli_ok(&["miner", "create", "--name", "old"]);
+    for command in [&["miner", "revoke"][..], &["revokeminerid"]] {
+        let outside = site.cli(&[command, &["--name", "old"]].concat());
+        assert_eq!(outside.code, 1, "{command:?}");
+        assert!(outside.stderr.contains("needs --yes"), "{command:?}: {}", outside.stderr);
     }
 }
 

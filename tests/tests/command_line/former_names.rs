@@ -63,8 +63,12 @@ fn former_names_do_the_same_as_the_new_commands() {
                 (&["rotateminerid", "--name", new], 0, "now has the miner id"),
                 (&["opreturn", "--name", modern, "--height", "1"], 0, "006a04601dface"),
                 (&["rotateminerid", "--name", modern], 0, "now has the miner id"),
-                (&["rotateminerid", "--name", modern, "--force"], 0, "now has the miner id"),
-                (&["confirmminerid", "--name", modern], 0, "counts as seen"),
+                (
+                    &["rotateminerid", "--name", modern, "--force", "--yes"],
+                    0,
+                    "now has the miner id",
+                ),
+                (&["confirmminerid", "--yes", "--name", modern], 0, "counts as seen"),
                 (
                     &["rotaterevocationkey", "--name", modern, "--revocation-keystore", keys],
                     0,
@@ -81,9 +85,16 @@ fn former_names_do_the_same_as_the_new_commands() {
                 (&["config", "check"], 0, "network"),
                 (&["blindsigning", "--name", new, "off"], 0, "signs only documents"),
                 (&["listminerids"], 0, new),
-                (&["revokeminerid", "--name", new], 1, "no node is configured"),
+                (&["revokeminerid", "--yes", "--name", new], 1, "no node is configured"),
                 (
-                    &["revokemineridcompletely", "--name", modern, "--revocation-keystore", keys],
+                    &[
+                        "revokemineridcompletely",
+                        "--yes",
+                        "--name",
+                        modern,
+                        "--revocation-keystore",
+                        keys,
+                    ],
                     1,
                     "no node is configured",
                 ),
@@ -127,15 +138,9 @@ fn former_names_of_the_wallet_do_the_same_as_the_new_commands() {
     drop(server);
 }
 
-/// A former name and the new command, for the same alias.
-struct Named {
-    former: bool,
-}
-
-impl Named {
-    fn pick<'a>(&self, former: &[&'a str], current: &[&'a str]) -> Vec<&'a str> {
-        if self.former { former.to_vec() } else { [current, &["--yes"]].concat() }
-    }
+/// A former name or the new command, for the same alias.
+fn pick<'a>(is_former: bool, former: &[&'a str], current: &[&'a str]) -> Vec<&'a str> {
+    [if is_former { former } else { current }, &["--yes"]].concat()
 }
 
 #[test]
@@ -146,14 +151,14 @@ fn revocations_reach_the_node_under_either_name() {
     let site = Site::on(&node);
     let server = site.server();
     for former in [true, false] {
-        let named = Named { former };
         let alias = if former { "former" } else { "current" };
         site.cli_ok(&["miner", "create", "--name", alias, "--protocol", "1.0"]);
         announce(&node, &site, &server, alias);
         site.cli_ok(&["miner", "rotate", "--name", alias]);
         announce(&node, &site, &server, alias);
         let second = miner_id(&server, alias);
-        let said = site.cli_ok(&named.pick(
+        let said = site.cli_ok(&pick(
+            former,
             &["revokemineridpartially", "--name", alias, "--minerid", &second],
             &["miner", "revoke", "--name", alias, "--back-to", &second],
         ));
@@ -162,7 +167,8 @@ fn revocations_reach_the_node_under_either_name() {
         assert_eq!(miner_info::known(&node, &second)["minerIdState"], "REVOKED");
         announce(&node, &site, &server, alias);
         let third = miner_id(&server, alias);
-        let said = site.cli_ok(&named.pick(
+        let said = site.cli_ok(&pick(
+            former,
             &["revokemineridcompletely", "--name", alias],
             &["miner", "revoke", "--name", alias, "--all"],
         ));
@@ -177,9 +183,11 @@ fn revocations_reach_the_node_under_either_name() {
         assert!(said.contains("is on the network"), "{said}");
         let shown: Value = site.cli_json(&["miner", "show", "--name", old]);
         let outpoint = shown["vctx"]["outpoint"].as_str().unwrap();
-        let said = site.cli_ok(
-            &named.pick(&["revokeminerid", "--name", old], &["miner", "revoke", "--name", old]),
-        );
+        let said = site.cli_ok(&pick(
+            former,
+            &["revokeminerid", "--name", old],
+            &["miner", "revoke", "--name", old],
+        ));
         assert!(said.contains(&format!("Its VCTx {outpoint} is spent")), "{said}");
     }
 }

@@ -117,7 +117,13 @@ fn the_first_mistake_of_a_request_is_told() {
     let hexadecimal = "must be a 64-characters hexadecimal string";
     let mut mistakes: Vec<(&str, Value)> = Vec::new();
     for (name, value, status, text) in [
-        ("coinbase2", json!("00"), 422, "Invalid Coinbase 2".to_owned()),
+        (
+            "coinbase2",
+            json!("00"),
+            422,
+            "Invalid Coinbase 2: it does not read as the end of a coinbase transaction from any offset up to 100"
+                .to_owned(),
+        ),
         ("coinbase2", null.clone(), 400, "Coinbase 2 must be supplied".to_owned()),
         (
             "merkleProof",

@@ -47,7 +47,7 @@ fn a_stolen_key_is_revoked_while_a_rotation_and_a_new_revocation_key_are_announc
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
     let revocation_key = identity(&site, "pool")["revocationKey"].clone();
-    site.cli_ok(&["revokemineridpartially", "--name", "pool", "--minerid", &second]);
+    site.cli_ok(&["revokemineridpartially", "--yes", "--name", "pool", "--minerid", &second]);
     assert_eq!(identity(&site, "pool")["announced"], json!(["partialRevocation", "revocationKey"]));
     let fourth = miner_id(&server, "pool");
     for _ in 0..4 {
@@ -67,7 +67,7 @@ fn all_is_revoked_while_a_rotation_and_a_new_revocation_key_are_announced() {
     let (node, site, server, [first, second]) = scene();
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
-    site.cli_ok(&["revokemineridcompletely", "--name", "pool"]);
+    site.cli_ok(&["revokemineridcompletely", "--yes", "--name", "pool"]);
     assert_eq!(miner_id(&server, "pool"), second, "the key that nodes know signs");
     miner_info::mine_from(&node, &server, "pool");
     node.mine(1);
@@ -82,7 +82,7 @@ fn all_is_revoked_while_a_rotation_and_a_new_revocation_key_are_announced() {
 fn a_revocation_without_a_node_is_told_as_soon_as_it_answers() {
     let (mut node, site, server, [_, second]) = scene();
     node.stop();
-    let command = ["revokemineridpartially", "--name", "pool", "--minerid", &second];
+    let command = ["revokemineridpartially", "--yes", "--name", "pool", "--minerid", &second];
     let done = site.cli(&command);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("is recorded, but the node was not told"), "{done:?}");
@@ -105,7 +105,7 @@ fn an_identity_of_generation_0_2_is_revoked_without_a_node_and_spends_its_vctx_l
     let (txid, vout) = outpoint.split_once(':').unwrap();
     let vout: u32 = vout.parse().unwrap();
     node.stop();
-    let done = site.cli(&["revokeminerid", "--name", "old"]);
+    let done = site.cli(&["revokeminerid", "--yes", "--name", "old"]);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("is recorded, but the node was not told"), "{done:?}");
     assert_eq!(server.get("/opreturn/old/7").status, 422);
@@ -127,11 +127,11 @@ fn a_revocation_that_the_network_has_not_got_is_made_again_with_the_fee_that_it_
     site.cli_ok(&["generateminerid", "--name", "old"]);
     site.cli_ok(&["generatevctx", "--name", "old"]);
     gate.refuse(Refusal { method: "sendrawtransaction", code: -26, message: "mempool full" });
-    assert_eq!(site.cli(&["revokeminerid", "--name", "old"]).code, 1);
+    assert_eq!(site.cli(&["revokeminerid", "--yes", "--name", "old"]).code, 1);
     assert_eq!(server.stop(), 0);
     node.restart_with(&["minminingtxfee=0.00001000"]);
     site.move_to(&node);
-    let done = site.cli_json(&["revokeminerid", "--name", "old"]);
+    let done = site.cli_json(&["revokeminerid", "--yes", "--name", "old"]);
     let mempool = node.call("getrawmempool", json!([true]));
     let [(txid, entry)] = &mempool.as_object().unwrap().iter().collect::<Vec<_>>()[..] else {
         panic!("{mempool:#} {done:#}");
@@ -151,7 +151,7 @@ fn an_identity_that_nobody_knows_is_closed_at_once() {
     // A document was handed out, and no block was made with it.
     server.text("/opreturn/shown/7");
     for alias in ["kept", "shown"] {
-        site.cli_ok(&["revokemineridcompletely", "--name", alias]);
+        site.cli_ok(&["revokemineridcompletely", "--yes", "--name", alias]);
         assert_eq!(identity(&site, alias)["state"], "closed");
         assert_eq!(server.text(&format!("/opreturn/{alias}/isvalid")), "false");
         assert_eq!(server.get(&format!("/opreturn/{alias}/7")).status, 422);

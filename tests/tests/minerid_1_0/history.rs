@@ -222,12 +222,12 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
     assert!(indexed.to_string().contains(&data.to_string()), "{indexed:#}");
 
     // A partial revocation does not change the state of the keys before the compromised one.
-    history.run(&["revokemineridpartially", "--name", "pool", "--minerid", &p3]);
+    history.run(&["revokemineridpartially", "--yes", "--name", "pool", "--minerid", &p3]);
     assert_eq!(miner_info::known(&history.node, &p3)["minerIdState"], "REVOKED");
     let p4 = history.key("pool", "minerId");
     history.mine("pool", "revoked-partially", [&p4, &p3], [&r3, &r3]);
     await_acknowledgement(&history.site, "pool");
-    history.run(&["revokemineridcompletely", "--name", "old"]);
+    history.run(&["revokemineridcompletely", "--yes", "--name", "old"]);
     history.mine("old", "revoked-completely", [&o2, &o2], [&s1, &s1]);
     await_acknowledgement(&history.site, "old");
     assert_eq!(identity(&history.site, "old")["state"], "closed");
@@ -314,10 +314,10 @@ fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     miner_info::mine_coinbase_document(&node, &server, "pool");
     site.cli_ok(&["upgrademinerid", "--name", "pool"]);
     for (command, reason) in [
-        ("rotaterevocationkey", "new revocation key of alias \"pool\" has not been seen"),
-        ("revokemineridcompletely", "with a document of protocol 1.0 yet"),
+        (&["rotaterevocationkey"][..], "new revocation key of alias \"pool\" has not been seen"),
+        (&["revokemineridcompletely", "--yes"], "with a document of protocol 1.0 yet"),
     ] {
-        let refused = site.cli(&[command, "--name", "pool"]);
+        let refused = site.cli(&[command, &["--name", "pool"]].concat());
         assert_eq!(refused.code, 1, "{}", refused.stdout);
         assert!(refused.stderr.contains(reason), "{}", refused.stderr);
     }
@@ -342,7 +342,7 @@ fn a_forced_rotation_follows_what_the_node_has_seen() {
     mine(&node, &server);
     let first = miner_id(&server, "pool");
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
-    site.cli_ok(&["rotateminerid", "--name", "pool", "--force"]);
+    site.cli_ok(&["rotateminerid", "--name", "pool", "--force", "--yes"]);
     let third = miner_id(&server, "pool");
     mine(&node, &server);
     assert_eq!(states(&node), [state(&third, "CURRENT"), state(&first, "ROTATED")]);
@@ -351,7 +351,7 @@ fn a_forced_rotation_follows_what_the_node_has_seen() {
     assert_eq!(server.post("/opreturn/pool/rotate", "").body, "OK");
     let fourth = miner_id(&server, "pool");
     mine(&node, &server);
-    site.cli_ok(&["rotateminerid", "--name", "pool", "--force"]);
+    site.cli_ok(&["rotateminerid", "--name", "pool", "--force", "--yes"]);
     let fifth = miner_id(&server, "pool");
     // The service has to see the fourth key in its block before its documents can name it as the
     // previous key of the fifth.

@@ -124,10 +124,10 @@ fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
     kill(&["datarefs", "--name", "pool", data.to_str().unwrap()]);
     // Once somebody has a document with the key, the next key needs its signature.
     assert_eq!(site.server().get("/opreturn/pool/7").status, 200);
-    kill(&["rotateminerid", "--name", "pool", "--force"]);
+    kill(&["rotateminerid", "--name", "pool", "--force", "--yes"]);
     kill(&["rotaterevocationkey", "--name", "pool"]);
-    kill(&["confirmminerid", "--name", "pool"]);
-    kill_at_every_step(&site, &["revokemineridcompletely", "--name", "pool"], &[1]);
+    kill(&["confirmminerid", "--yes", "--name", "pool"]);
+    kill_at_every_step(&site, &["revokemineridcompletely", "--yes", "--name", "pool"], &[1]);
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn announcements_after_a_lost_block_continue_from_what_the_main_chain_shows() {
 fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
     let (node, site, server, first) = scene();
     let rival = Rival::of(&node);
-    site.cli_ok(&["revokemineridcompletely", "--name", "pool"]);
+    site.cli_ok(&["revokemineridcompletely", "--yes", "--name", "pool"]);
     miner_info::mine_from(&node, &server, "pool");
     await_acknowledgement(&site, "pool");
     assert_eq!(identity(&site, "pool")["state"], "closed");

@@ -27,25 +27,25 @@ fn a_complete_revocation_is_announced_until_a_block_shows_it_and_then_closes_the
     // The disk with the revocation keys is removed.
     let away = site.data_dir().join("away");
     std::fs::rename(&disk, &away).unwrap();
-    for command in ["revokemineridcompletely", "rotaterevocationkey"] {
-        let refused = run(&[command, "--name", "pool"]);
+    for command in [&["revokemineridcompletely", "--yes"][..], &["rotaterevocationkey"]] {
+        let refused = run(&[command, &["--name", "pool"]].concat());
         assert_eq!(refused.code, 1);
         assert!(refused.stderr.contains("there is no keystore of revocation keys"), "{refused:?}");
     }
     miner_info::mine_from(&node, &server, "pool");
     std::fs::rename(&away, &disk).unwrap();
 
-    let refused = run(&["revokemineridpartially", "--name", "pool", "--minerid", &first]);
+    let refused = run(&["revokemineridpartially", "--yes", "--name", "pool", "--minerid", &first]);
     assert_eq!(
         (refused.code, refused.stderr.contains("it is the first")),
         (1, true),
         "{refused:?}"
     );
     let foreign = "02ae1d0f46e1b6c1a1c3dcfa3f2d8f5a6a0d4f1c0e9a3b7d5c2f8e6b4a1908172c";
-    let refused = run(&["revokemineridpartially", "--name", "pool", "--minerid", foreign]);
+    let refused = run(&["revokemineridpartially", "--yes", "--name", "pool", "--minerid", foreign]);
     assert_ne!(refused.code, 0);
 
-    let done = run(&["revokemineridcompletely", "--name", "pool"]);
+    let done = run(&["revokemineridcompletely", "--yes", "--name", "pool"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(miner_info::states(&node), [[state(&first, "REVOKED")]]);
     assert_eq!(server.text("/opreturn/pool/isvalid"), "false");
@@ -78,7 +78,7 @@ fn a_revocation_that_did_not_reach_the_node_is_announced_and_sent_when_repeated(
     await_acknowledgement(&site, "pool");
     let second = miner_id(&server, "pool");
 
-    let command = ["revokemineridpartially", "--name", "pool", "--minerid", &second];
+    let command = ["revokemineridpartially", "--yes", "--name", "pool", "--minerid", &second];
     gate.shut("revokeminerid", Hold::Call);
     let failed = thread::scope(|scope| {
         let failed = scope.spawn(|| site.cli(&command));
@@ -126,9 +126,10 @@ fn without_a_node_nothing_is_revoked() {
     site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     site.cli_ok(&["generateminerid", "--name", "old"]);
     let before = site.cli_json(&["listminerids"]);
-    for command in
-        [&["revokemineridcompletely", "--name", "pool"], &["revokeminerid", "--name", "old"]]
-    {
+    for command in [
+        &["revokemineridcompletely", "--yes", "--name", "pool"],
+        &["revokeminerid", "--yes", "--name", "old"],
+    ] {
         let refused = site.cli(command);
         assert_eq!(refused.code, 1);
         assert!(refused.stderr.contains("no node is configured"), "{}", refused.stderr);
@@ -136,7 +137,7 @@ fn without_a_node_nothing_is_revoked() {
     assert_eq!(site.cli_json(&["listminerids"]), before);
     let server = site.server();
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["confirmminerid", "--name", "pool"]);
+    site.cli_ok(&["confirmminerid", "--yes", "--name", "pool"]);
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
 }
 
@@ -147,11 +148,11 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let site = Site::on(&node);
     let server = site.server();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
-    assert_eq!(site.cli(&["revokeminerid", "--name", "pool"]).code, 1);
+    assert_eq!(site.cli(&["revokeminerid", "--yes", "--name", "pool"]).code, 1);
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     let outpoint = identity(&site, "pool")["vctx"]["outpoint"].as_str().unwrap().to_owned();
     server.text("/opreturn/pool/200");
-    site.cli_ok(&["revokeminerid", "--name", "pool"]);
+    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
     let refused = server.get("/opreturn/pool/200");
     let expected = format!("Alias \"pool\" is revoked: its VCTx {outpoint} is spent");
     assert_eq!((refused.status, refused.body), (422, expected));
@@ -161,8 +162,8 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let refused = site.cli(&["upgrademinerid", "--name", "pool"]);
     assert_eq!((refused.code, refused.stderr.contains("is revoked")), (1, true), "{refused:?}");
     // The command can be repeated before and after a block holds the transaction.
-    site.cli_ok(&["revokeminerid", "--name", "pool"]);
+    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
     node.mine(1);
     drop(server);
-    site.cli_ok(&["revokeminerid", "--name", "pool"]);
+    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
 }

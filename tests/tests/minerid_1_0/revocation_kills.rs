@@ -73,7 +73,7 @@ impl Scene {
         for _ in 1..keys {
             self.site.cli_ok(&["rotateminerid", "--name", alias]);
             miner_info::mine_from(&self.node, &server, alias);
-            self.site.cli_ok(&["confirmminerid", "--name", alias]);
+            self.site.cli_ok(&["confirmminerid", "--yes", "--name", alias]);
         }
     }
 
@@ -98,7 +98,7 @@ impl Scene {
         let compromised = before["minerId"].as_str().unwrap();
         let back_to = ["--minerid", compromised];
         let is_partial = keys > 1;
-        let command = [command, "--name", alias];
+        let command = [command, "--yes", "--name", alias];
         let command = [&command[..], if is_partial { &back_to } else { &[] }].concat();
         let steps = self.run_until(step, &command);
 
@@ -197,7 +197,7 @@ fn a_revocation_of_0_2_killed_at_any_step_is_recorded_or_not_and_can_be_repeated
         site.cli_ok(&["generateminerid", "--name", alias]);
         site.cli_ok(&["generatevctx", "--name", alias]);
         let before = decided(site, alias);
-        let command = ["revokeminerid", "--name", alias];
+        let command = ["revokeminerid", "--yes", "--name", alias];
         let steps = scene.run_until(step, &command);
 
         let now = decided(site, alias);

@@ -9,6 +9,13 @@ use serde_json::json;
 
 use crate::minerid_1_0::scene::{await_acknowledgement, identity, node};
 
+/// Commands that change the keys of an identity.
+const COMMANDS: [&[&str]; 3] = [
+    &["rotateminerid", "--name", "pool"],
+    &["rotaterevocationkey", "--name", "pool"],
+    &["revokemineridcompletely", "--yes", "--name", "pool"],
+];
+
 /// A service that ran `command` after its data directory was copied. Answers the copy, too.
 fn scene(command: &[&str]) -> (Node, Site, Site) {
     let node = node();
@@ -42,21 +49,21 @@ fn document(node: &Node, server: &Server) -> u16 {
 
 #[test]
 fn an_older_copy_is_found_out_and_changes_nothing() {
-    for command in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
-        let (node, site, copy) = scene(&[command, "--name", "pool"]);
+    for command in COMMANDS {
+        let (node, site, copy) = scene(command);
         let server = copy.server();
         await_stale(&copy);
         let before = identity(&copy, "pool");
         assert_eq!(server.text("/opreturn/pool/isvalid"), "false");
         let ready = server.get("/readyz");
-        assert_eq!(ready.status, 503, "{command}: {}", ready.body);
-        assert_eq!(server.request("HEAD", "/readyz", b"").status, 503, "{command}");
+        assert_eq!(ready.status, 503, "{command:?}: {}", ready.body);
+        assert_eq!(server.request("HEAD", "/readyz", b"").status, 503, "{command:?}");
         assert!(ready.body.contains(r#""staleAliases":["pool"]"#), "{}", ready.body);
         let stale = r#"bsv_minerid_state{alias="pool",state="stale"}"#;
-        assert_eq!(Metrics::of(server.minerid()).value(stale), 1.0, "{command}");
+        assert_eq!(Metrics::of(server.minerid()).value(stale), 1.0, "{command:?}");
         assert_eq!(server.get("/opreturn/pool/rotate").status, 409);
-        for refused in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
-            let done = copy.cli(&[refused, "--name", "pool"]);
+        for refused in COMMANDS {
+            let done = copy.cli(refused);
             assert_eq!(done.code, 1, "{done:?}");
             assert!(done.stderr.contains("is an older copy"), "{done:?}");
         }
@@ -66,7 +73,7 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
         assert_eq!(document(&node, &server), 200);
         let _server = site.server();
         await_acknowledgement(&site, "pool");
-        assert_eq!(identity(&site, "pool")["stale"], json!(false), "{command}");
+        assert_eq!(identity(&site, "pool")["stale"], json!(false), "{command:?}");
     }
 }
 
@@ -74,8 +81,8 @@ fn an_older_copy_is_found_out_and_changes_nothing() {
 #[test]
 fn an_older_copy_is_found_out_by_the_first_command() {
     let (_node, _site, copy) = scene(&["rotateminerid", "--name", "pool"]);
-    for command in ["rotateminerid", "rotaterevocationkey", "revokemineridcompletely"] {
-        let done = copy.copy().cli(&[command, "--name", "pool"]);
+    for command in COMMANDS {
+        let done = copy.copy().cli(command);
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.stderr.contains("is an older copy"), "{done:?}");
     }
@@ -95,13 +102,13 @@ fn an_older_copy_of_generation_0_2_is_found_out_by_the_first_command() {
     let server = site.server();
     site.cli_ok(&["rotateminerid", "--name", "old"]);
     miner_info::mine_coinbase_document(&node, &server, "old");
-    for command in ["rotateminerid", "revokeminerid", "upgrademinerid"] {
-        let done = copy.copy().cli(&[command, "--name", "old"]);
+    for command in [&["rotateminerid"][..], &["revokeminerid", "--yes"], &["upgrademinerid"]] {
+        let done = copy.copy().cli(&[command, &["--name", "old"]].concat());
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.stderr.contains("is an older copy"), "{done:?}");
     }
     await_acknowledgement(&site, "old");
-    site.cli_ok(&["revokeminerid", "--name", "old"]);
+    site.cli_ok(&["revokeminerid", "--yes", "--name", "old"]);
 }
 
 /// A node with `minerid=0` refuses to tell what it knows of miner ids.

@@ -112,6 +112,20 @@ fn a_server_outlives_its_database() {
     assert_eq!(count_invoices(server.wallet()), 2);
 }
 
+#[test]
+fn identities_are_ready_without_the_database_of_the_wallet() {
+    let mut database = Postgres::start();
+    let mut site = Site::with(json!({ "wallet": { "store": { "url": database.fresh_url() } } }));
+    site.set_env("BSV_LOG", "off");
+    let server = site.server();
+    database.kill();
+    let ready = server.wallet().get("/readyz");
+    assert_eq!(ready.status, 503, "{}", ready.body);
+    let ready = server.minerid().get("/readyz");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    assert!(ready.body.contains(r#""store":"writable""#), "{}", ready.body);
+}
+
 /// The disk of the database is full. Owners are told so, reading goes on, and what was acknowledged stays.
 #[test]
 fn a_full_disk_of_the_database_refuses_changes_and_loses_nothing() {

@@ -1,4 +1,4 @@
-use crate::requests::service::{ONE_OUTPUT, body_with};
+use crate::requests::service::{MALFORMED, ONE_OUTPUT, body_with};
 use crate::requests::{Service, coinbase2};
 
 const NO_WHOLE_NUMBER: &str = "Block height must be a whole number from 1 to 2147483647";
@@ -147,7 +147,7 @@ fn the_first_mistake_of_a_body_is_the_one_that_is_told() {
     check(Some(("alias", "\"first\"")), 422, "Invalid Coinbase 2");
     check(Some(("coinbase2", "")), 400, "Coinbase 2 must be supplied");
     check(Some(("coinbase2", "\"00\"")), 422, "Invalid jobData: must be an object");
-    check(Some(("jobData", "{}")), 422, "Invalid Coinbase 2");
+    check(Some(("jobData", "{}")), 422, MALFORMED);
     service.check_alive();
 }
 

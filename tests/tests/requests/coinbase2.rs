@@ -1,7 +1,5 @@
 use crate::requests::Service;
-use crate::requests::service::{ONE_OUTPUT, body_with, coinbase2, holds};
-
-const INVALID: &str = "Invalid Coinbase 2";
+use crate::requests::service::{MALFORMED, ONE_OUTPUT, body_with, coinbase2, full_job_data, holds};
 
 fn body(coinbase2: &str) -> String {
     body_with(&[("coinbase2", &format!("\"{coinbase2}\""))])
@@ -16,15 +14,36 @@ fn output(script: &str) -> String {
 fn bytes_that_are_not_the_end_of_a_coinbase_transaction_are_refused() {
     let service = Service::start();
     let right = coinbase2("01", ONE_OUTPUT);
-    for len in 1..right.len() {
-        service.check_post(body(&right[..len]), 422, INVALID);
+    for len in (2..right.len()).step_by(2) {
+        service.check_post(body(&right[..len]), 422, MALFORMED);
     }
-    for trailing in ["00", "ff", "00000000", &right] {
-        service.check_post(body(&format!("{right}{trailing}")), 422, INVALID);
+    for trailing in ["00", "ff", "00000000"] {
+        service.check_post(body(&format!("{right}{trailing}")), 422, MALFORMED);
     }
-    let whole_transaction = format!("0100000001{}{right}", "00".repeat(36));
-    service.check_post(body(&whole_transaction), 422, INVALID);
     service.post_ok(body(&right));
+    service.check_alive();
+}
+
+#[test]
+fn the_rest_of_the_script_stays_before_the_sequence_number() {
+    let service = Service::start();
+    let job = full_job_data().to_string();
+    let body = |coinbase2: &str| {
+        body_with(&[("coinbase2", &format!("\"{coinbase2}\"")), ("jobData", &job)])
+    };
+    let right = coinbase2("01", ONE_OUTPUT);
+    let bare = service.post_ok(body(&right));
+    assert!(holds(&bare, "\"modifiedMerkleRoot\":"));
+    for script_end in [hex::encode("/a pool/"), "00".to_owned(), "2f".repeat(100)] {
+        let answer = service.post_ok(body(&format!("{script_end}{right}")));
+        assert_eq!(answer, format!("{script_end}{bare}"));
+    }
+    service.check_post(body(&format!("{}{right}", "2f".repeat(101))), 422, MALFORMED);
+
+    let script = format!("51{}", &right[..right.len() - 8]);
+    let nested = coinbase2("01", &output(&script));
+    let twice = "Invalid Coinbase 2: it reads as the end of a coinbase transaction from offset 1 and from offset 16";
+    service.check_post(body(&format!("2f{nested}")), 422, twice);
     service.check_alive();
 }
 
@@ -42,12 +61,12 @@ fn announced_counts_and_lengths_that_exceed_the_bytes_are_refused() {
         "ffffffffffffffff7f",
         "ffffffffffffffffff",
     ] {
-        service.check_post(body(&coinbase2(count, ONE_OUTPUT)), 422, INVALID);
+        service.check_post(body(&coinbase2(count, ONE_OUTPUT)), 422, MALFORMED);
         let long_script = format!("0000000000000000{count}51");
-        service.check_post(body(&coinbase2("01", &long_script)), 422, INVALID);
+        service.check_post(body(&coinbase2("01", &long_script)), 422, MALFORMED);
     }
     for longer_than_need_be in ["fd0100", "fe01000000", "ff0100000000000000"] {
-        service.check_post(body(&coinbase2(longer_than_need_be, ONE_OUTPUT)), 422, INVALID);
+        service.check_post(body(&coinbase2(longer_than_need_be, ONE_OUTPUT)), 422, MALFORMED);
     }
     service.check_alive();
 }
@@ -71,8 +90,11 @@ fn an_identity_output_is_added_only_if_there_are_outputs_and_no_identity_among_t
             }
         }
     }
-    let answered = service.post_ok(body(&coinbase2("01", ONE_OUTPUT)));
-    service.check_post(body(&answered), 422, identified);
+    for script_end in ["", "2f706f6f6c2f"] {
+        let answered =
+            service.post_ok(body(&(script_end.to_owned() + &coinbase2("01", ONE_OUTPUT))));
+        service.check_post(body(&answered), 422, identified);
+    }
 
     for other in ["6a04ac1eed88", "006a04ac1eed", "006a04601dfacf", "51006a04ac1eed88", ""] {
         let outputs = format!("{ONE_OUTPUT}{}", output(other));

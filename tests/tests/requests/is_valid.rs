@@ -1,5 +1,5 @@
 use crate::requests::Service;
-use crate::requests::service::body_with;
+use crate::requests::service::{MALFORMED, body_with};
 
 #[test]
 fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() {
@@ -23,7 +23,7 @@ fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() 
         service.key_of("first");
         service.server.text(&format!("/minerid/first/sign/{}", "ab".repeat(32)));
         service.check_get("/opreturn/first/0", 422, "Must enter a valid height");
-        service.check_post(body_with(&[("coinbase2", "\"00\"")]), 422, "Invalid Coinbase 2");
+        service.check_post(body_with(&[("coinbase2", "\"00\"")]), 422, MALFORMED);
         service.site.cli_ok(&["opreturn", "--name", "first", "--height", "1"]);
         assert!(!service.is_valid("first"), "what the command line prints is in no block");
         assert!(service.is_valid("rot"));

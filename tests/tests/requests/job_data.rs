@@ -24,7 +24,7 @@ fn a_member_of_a_wrong_type_is_named() {
     let short = format!("\"{}\"", &HASH[1..]);
     let long = format!("\"{HASH}0\"");
     let no_hex = format!("\"{}\"", HASH.replace('7', "g"));
-    let prevhash = ["1", "true", "[]", "{}", "\"\"", &short, &long, &no_hex, "\"\\ud83d\""];
+    let prevhash = ["1", "true", "[]", "{}", &short, &long, &no_hex, "\"\\ud83d\""];
     let proof = [
         "1".to_owned(),
         "{}".to_owned(),
@@ -96,6 +96,14 @@ fn an_extension_appears_when_all_its_inputs_do() {
         "{}".to_owned(),
         r#"{"miningCandidate":null,"getInfo":null,"feeSpec":null}"#.to_owned(),
         r#"{"miningCandidate":{},"getInfo":{}}"#.to_owned(),
+        r#""""#.to_owned(),
+        "0".to_owned(),
+        "false".to_owned(),
+        r#"{"miningCandidate":"","getInfo":0,"feeSpec":false}"#.to_owned(),
+        r#"{"miningCandidate":0,"getInfo":false,"feeSpec":""}"#.to_owned(),
+        r#"{"miningCandidate":false,"getInfo":"","feeSpec":0}"#.to_owned(),
+        format!(r#"{{"miningCandidate":{{"prevhash":"{HASH}","merkleProof":""}}}}"#),
+        r#"{"miningCandidate":{"prevhash":"","merkleProof":[]}}"#.to_owned(),
         r#"{"miningCandidate":{"num_tx":1,"sizeWithoutCoinbase":null,"merkleProof":[]}}"#
             .to_owned(),
         format!(r#"{{"miningCandidate":{{"prevhash":"{HASH}","num_tx":1}}}}"#),

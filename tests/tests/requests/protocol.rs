@@ -1,5 +1,5 @@
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 use bsv_tests::Reply;
 
@@ -49,6 +49,21 @@ fn check_refused(service: &Service, request: impl AsRef<[u8]>, statuses: &[&str]
     let answer = read_all(stream);
     let status = answer.strip_prefix("HTTP/1.1 ").map_or("", |rest| &rest[..3]);
     assert!(statuses.contains(&status), "{shown:?}: {answer}");
+}
+
+#[test]
+fn a_caller_that_has_shut_its_sending_side_gets_its_answer() {
+    let service = Service::start();
+    for _ in 0..5 {
+        // The first document by a key waits for the disk.
+        assert_eq!(service.server.post("/opreturn/first/rotate", "").body, "OK");
+        let mut stream = connect(&service);
+        let request = "GET /opreturn/first/1000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let answer = read_all(stream);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
 }
 
 #[test]

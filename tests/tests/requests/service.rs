@@ -9,6 +9,8 @@ pub(crate) struct Service {
 }
 
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+/// The refusal of bytes that are not the end of a coinbase transaction.
+pub(crate) const MALFORMED: &str = "Invalid Coinbase 2: it does not read as the end of a coinbase transaction from any offset up to 100";
 pub(crate) const ONE_OUTPUT: &str =
     "00f2052a010000001976a9145deb9155942e7d38febc15de8870222fd24d080e88ac";
 

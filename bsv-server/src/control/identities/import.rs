@@ -27,7 +27,7 @@ pub(super) async fn answer(
 ) -> Result<Value, Problem> {
     let ImportJson { home } = parse(body)?;
     let keys = match home.has_revocation_keys() {
-        true => Some(Arc::new(managed.revocation_keys.open(handed)?)),
+        true => Some(Arc::new(managed.revocation_keys.open(handed).await?)),
         false => None,
     };
     let ids = managed.ids()?;
