@@ -49,6 +49,8 @@ pub enum Coinbase2Error {
     Unfaithful,
 }
 
+/// The sequence number of an input that no lock time holds back.
+const FINAL: [u8; 4] = [0xff; 4];
 /// The longest rest of an unlocking script: a coinbase transaction's script has 100 bytes at most.
 const MAX_SCRIPT_END: usize = 100;
 
@@ -56,7 +58,10 @@ impl<'a> Coinbase2<'a> {
     /// Reads a coinbase2 that fills `bytes` to the last byte.
     ///
     /// If the bytes do not begin with the sequence number, it begins at the one offset, of at most
-    /// 100, from which the rest reads as sequence number, at least one output and lock time.
+    /// 100, from which the rest reads as sequence number, at least one output and lock time. Bytes
+    /// that read from the first one are taken so, unless they also read from a later one: a tag may
+    /// look like a sequence number and a count, and a wrong guess would cost the block. The sequence
+    /// number `ffffffff`, which nearly all coinbase transactions have, leaves no doubt.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Coinbase2Error> {
         let coinbase2 = Self::find(bytes)?;
         if coinbase2.output_count == 0 {
@@ -99,11 +104,13 @@ impl<'a> Coinbase2<'a> {
     }
 
     fn find(bytes: &'a [u8]) -> Result<Self, Coinbase2Error> {
-        if let Ok(coinbase2) = Self::read(bytes, 0) {
+        let at_start = Self::read(bytes, 0).ok();
+        if let Some(coinbase2) = at_start.filter(|it| it.sequence == FINAL) {
             return Ok(coinbase2);
         }
-        let readings = (1..=MAX_SCRIPT_END).filter_map(|offset| Self::read(bytes, offset).ok());
-        let mut readings = readings.filter(|reading| reading.output_count > 0);
+        let later = (1..=MAX_SCRIPT_END).filter_map(|offset| Self::read(bytes, offset).ok());
+        let later = later.filter(|reading| reading.output_count > 0);
+        let mut readings = at_start.into_iter().chain(later);
         match (readings.next(), readings.next()) {
             (Some(reading), None) => Ok(reading),
             (Some(first), Some(second)) => {
@@ -289,6 +296,13 @@ mod tests {
         let ambiguous = [b"tag", nested.as_slice()].concat();
         let second = 3 + 4 + 1 + 8 + 1 + 3;
         assert_eq!(parse_error(&ambiguous), Coinbase2Error::Ambiguous(3, second));
+
+        // A tag of 8 bytes that looks like a sequence number and a count of one output, whose script
+        // would have the length 0x21.
+        let tagged = format!("4142000701000000ffffffff0121e6a112000000001976a914{}88ac00000000", "5d".repeat(20));
+        let tagged = hex::decode(tagged).unwrap();
+        assert!(Coinbase2::read(&tagged, 0).is_ok());
+        assert_eq!(parse_error(&tagged), Coinbase2Error::Ambiguous(0, 8));
 
         let none = [b"tag", coinbase2("00", "").as_slice()].concat();
         assert_eq!(parse_error(&none), Coinbase2Error::Malformed);

@@ -59,6 +59,9 @@ pub struct JobDataError {
     reason: String,
 }
 
+/// The empty values apart from 0.
+const EMPTY: [&str; 3] = ["null", "\"\"", "false"];
+
 /// The longest Merkle branch of a block: no block has 2^32 transactions.
 const MAX_MERKLE_BRANCHES: usize = 32;
 
@@ -179,7 +182,7 @@ fn present(value: Option<&RawValue>) -> Option<&RawValue> {
 
 /// Whether a JSON text is one of the values that pools send in place of what they do not know.
 fn is_empty(text: &str) -> bool {
-    ["null", "\"\"", "false"].contains(&text) || text.parse() == Ok(0.0)
+    EMPTY.contains(&text) || text.parse() == Ok(0.0)
 }
 
 fn object<'a, T: Deserialize<'a>>(member: &'static str, text: &'a str) -> Result<T, JobDataError> {
@@ -198,15 +201,13 @@ fn member<T: DeserializeOwned>(
     serde_json::from_str(value.get()).map_err(|_| invalid(member, expected))
 }
 
-/// Reads a number, or a string of its digits. An empty string counts as absent.
+/// Reads a number, or a string of its digits. An empty value apart from 0 counts as absent.
 fn integer(name: &'static str, value: Option<&RawValue>) -> Result<Option<u64>, JobDataError> {
-    let Some(value) = value else { return Ok(None) };
-    let text = value.get();
-    let digits = match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-        Some("") => return Ok(None),
-        Some(digits) => digits,
-        None => text,
+    let Some(text) = value.map(RawValue::get).filter(|text| !EMPTY.contains(text)) else {
+        return Ok(None);
     };
+    let unquoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let digits = unquoted.unwrap_or(text);
     let number = digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok());
     let expected = "must be a whole number from 0 to 18446744073709551615";
     number.flatten().map(Some).ok_or_else(|| invalid(name, expected))
@@ -300,8 +301,10 @@ mod tests {
                 assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
             }
         }
-        let text = r#"{"miningCandidate":{"num_tx":"","sizeWithoutCoinbase":1}}"#;
-        assert_eq!(JobData::from_json(text), Ok(JobData::default()));
+        for empty in ["\"\"", "false", "null"] {
+            let text = format!(r#"{{"miningCandidate":{{"num_tx":{empty},"sizeWithoutCoinbase":1}}}}"#);
+            assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
+        }
     }
 
     #[test]

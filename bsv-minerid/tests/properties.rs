@@ -139,7 +139,8 @@ fn parts() -> impl Strategy<Value = Parts> {
         vec(output, count)
     });
     let script_end = prop_oneof![Just(Vec::new()), vec(any::<u8>(), 1..=100)];
-    (script_end, any::<[u8; 4]>(), prop_oneof![3 => few, 1 => many], any::<[u8; 4]>())
+    let sequence = prop_oneof![Just([0xff; 4]), any::<[u8; 4]>()];
+    (script_end, sequence, prop_oneof![3 => few, 1 => many], any::<[u8; 4]>())
         .prop_map(|(script_end, sequence, outputs, lock_time)| Parts {
             script_end,
             sequence,
@@ -151,15 +152,17 @@ fn parts() -> impl Strategy<Value = Parts> {
         })
 }
 
-/// The offsets at which the sequence number of a coinbase2 may begin. The offset 0 excludes others.
+/// The offsets at which the sequence number of a coinbase2 may begin. The offset 0 excludes others
+/// if that number is `ffffffff`.
 fn readings(bytes: &[u8]) -> Vec<usize> {
-    if Parts::read_from(0, bytes).is_some() {
+    if bytes.starts_with(&[0xff; 4]) && Parts::read_from(0, bytes).is_some() {
         return vec![0];
     }
-    let has_outputs = |offset: &usize| {
-        Parts::read_from(*offset, bytes).is_some_and(|parts| !parts.outputs.is_empty())
+    let is_reading = |offset: &usize| {
+        let parts = Parts::read_from(*offset, bytes);
+        parts.is_some_and(|parts| *offset == 0 || !parts.outputs.is_empty())
     };
-    (1..=100).filter(has_outputs).collect()
+    (0..=100).filter(is_reading).collect()
 }
 
 /// Bytes that read as a coinbase2 in several ways, or nearly so: they are mostly zeros and ones.

@@ -32,13 +32,15 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The offsets at which the sequence number may begin. The offset 0 excludes others.
+/// The offsets at which the sequence number may begin. The offset 0 excludes others if that number
+/// is `ffffffff`.
 fn places(bytes: &[u8]) -> Vec<usize> {
-    if take_apart(bytes).is_some() {
+    if take_apart(bytes).is_some() && bytes.starts_with(&[0xff; 4]) {
         return vec![0];
     }
     let from = |place: &usize| take_apart(bytes.get(*place..)?);
-    (1..=100).filter(|place| from(place).is_some_and(|parts| parts.count > 0)).collect()
+    let is_place = |place: &usize| from(place).is_some_and(|it| *place == 0 || it.count > 0);
+    (0..=100).filter(is_place).collect()
 }
 
 fn check(before: &[u8], after: &[u8], script: &[u8]) {

@@ -13,7 +13,8 @@ use bsv_network::{ChainTip, NodeError, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::Transaction;
 use futures_util::{StreamExt, stream};
 
-use self::fate::{Fate, fate, is_for_itself};
+pub(crate) use self::fate::is_for_itself;
+use self::fate::{Fate, fate};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;

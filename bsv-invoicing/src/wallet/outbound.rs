@@ -147,13 +147,15 @@ impl Guard {
     /// all are internal: a name that also has a public address is not internal.
     fn admit(&self, addresses: &[IpAddr]) -> Result<Vec<SocketAddr>, BlockedAddress> {
         let mut hop = self.hop.lock().unwrap_or_else(PoisonError::into_inner);
-        let (internal, public): (Vec<_>, Vec<_>) =
-            addresses.iter().copied().partition(|address| match hop.reach {
-                Reach::Webhook { is_tls } => {
-                    !self.opens(*address) && (!is_tls || is_internal(*address))
-                }
-                Reach::Chosen | Reach::Anywhere | Reach::Public => is_internal(*address),
-            });
+        let (mut internal, mut public) = (Vec::new(), Vec::new());
+        for address in addresses {
+            let is_internal = match hop.reach {
+                Reach::Webhook { .. } if self.opens(*address) => false,
+                Reach::Webhook { is_tls: false } => true,
+                _ => is_internal(*address)?,
+            };
+            if is_internal { internal.push(*address) } else { public.push(*address) }
+        }
         let is_internal = public.is_empty() && !internal.is_empty();
         let admitted = match (is_internal, hop.reach) {
             (false, _) => public,

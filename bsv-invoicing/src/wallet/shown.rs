@@ -15,6 +15,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
+use crate::wallet::follow::is_for_itself;
 use crate::wallet::mempool_entries::Entries;
 use crate::wallet::node::{away, unknown};
 use crate::wallet::receive::ancestors::Payment;
@@ -113,7 +114,8 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Offers the ancestors that came with a payment to the network. Returns the first reason why
     /// the network refuses one of them. The network may also seem to refuse ancestors that are
-    /// mined and spent.
+    /// mined and spent. After one that breaks a rule itself, the others are not offered: strangers
+    /// choose how many there are.
     pub(crate) async fn show_ancestors(
         &self,
         node: &NodeRpc,
@@ -124,8 +126,11 @@ impl<S: WalletStore> Wallet<S> {
             match show(node, ancestor).await? {
                 Shown::InMempool(_) | Shown::InBlock => {}
                 Shown::Refused(reason) => {
-                    let txid = ancestor.txid();
-                    refusal.get_or_insert_with(|| format!("{reason} (its ancestor {txid})"));
+                    let told = format!("{reason} (its ancestor {})", ancestor.txid());
+                    if is_for_itself(&reason) {
+                        return Ok(Some(told));
+                    }
+                    refusal.get_or_insert(told);
                 }
                 Shown::Nowhere => return Err(not_shown()),
             }

@@ -48,8 +48,7 @@ struct Known {
     tip: Option<ChainTip>,
     /// The last request that led to a question, and the tip known then.
     asked_for: Option<(ChainSign, Option<ChainTip>)>,
-    /// Whether a request has waited for the node in vain since the node last answered. No other
-    /// request waits then.
+    /// Whether the node has let somebody wait in vain since it last answered. No request waits then.
     is_silent: bool,
 }
 
@@ -199,9 +198,7 @@ impl<S: IdentityStore> MinerIds<S> {
     async fn look(self: &Arc<Self>, node: &NodeRpc, observed: &mut Observed) -> Result<(), Error> {
         let looked = self.look_at_tip(node, observed).await;
         let is_away = matches!(&looked, Err(Error::Node(error)) if error.is_unavailable());
-        if !is_away {
-            self.chain.known().is_silent = false;
-        }
+        self.chain.known().is_silent = is_away;
         looked
     }
 

@@ -129,7 +129,7 @@ fn a_payment_for_which_the_mempool_has_no_room_is_neither_paid_nor_refused() {
 }
 
 #[test]
-fn a_payment_whose_chain_is_too_long_for_the_mempool_is_paid_after_the_next_block() {
+fn a_payment_whose_chain_is_too_long_for_the_mempool_does_not_hold_the_invoice() {
     let node = Node::start_with(&["limitancestorcount=2"]);
     let counter = Counter::on(node, 1, Site::on);
     let (id, bill) = counter.bill();
@@ -140,9 +140,9 @@ fn a_payment_whose_chain_is_too_long_for_the_mempool_is_paid_after_the_next_bloc
         coin = counter.purse.coins_of(&parent)[0];
     }
     let transaction = counter.purse.spend(&[coin], bill.outputs(), FEE);
-    check_problem(&bill.post(&transaction), 503, "payment-outcome-unknown", "a long chain");
-    check_in_flight(&counter, &id);
+    check_problem(&bill.post(&transaction), 422, "refused-by-network", "a long chain");
+    counter.check_unpaid(&id, "a long chain");
     counter.node.mine(1);
-    wait_until("it is sent again", || counter.shop.state(&id) == "paid");
+    assert_eq!(bill.post(&transaction).status, 201);
     counter.check_paid(&id, &transaction);
 }

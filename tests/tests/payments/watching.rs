@@ -357,6 +357,12 @@ fn a_reward_is_invalid_while_its_block_is_not_in_the_chain() {
     let blocks = node.call("generatetoaddress", json!([1, script["addresses"][0]]));
     wait_until("it is seen", || shop.state(&id) == "paid");
     let reward = shop.balance();
+    // A node that has not come to the block's height knows no other block in its place.
+    node.call("invalidateblock", json!([blocks[0]]));
+    wait_until("it is contested", || shop.payments(&id)[0]["state"] == "contested");
+    assert_eq!((shop.state(&id).as_str(), shop.balance()), ("paid", reward));
+    node.call("reconsiderblock", json!([blocks[0]]));
+    wait_until("it is mined", || shop.payments(&id)[0]["state"] == "mined");
     rival.mine(&[], 2);
     rival.show_to(&node);
     wait_until("it is invalid", || shop.payments(&id)[0]["state"] == "invalid");

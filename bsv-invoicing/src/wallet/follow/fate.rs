@@ -38,9 +38,11 @@ pub(super) async fn fate(node: &NodeRpc, transaction: &Transaction) -> Result<Fa
 }
 
 /// Whether the text of a refusal is about the transaction itself. It is not if the transaction
-/// conflicts with another one, if its inputs are missing, or if it is already known.
-pub(super) fn is_for_itself(refusal: &str) -> bool {
-    const ABOUT_OTHERS: [&str; 4] = ["257:", "258:", "Missing inputs", "double-spend"];
+/// conflicts with another one, if its inputs are missing, if it has too many ancestors in the
+/// mempool, or if it is already known.
+pub(crate) fn is_for_itself(refusal: &str) -> bool {
+    const ABOUT_OTHERS: [&str; 5] =
+        ["257:", "258:", "Missing inputs", "double-spend", "mempool-chain"];
     !ABOUT_OTHERS.iter().any(|words| refusal.contains(words))
 }
 
@@ -58,6 +60,7 @@ mod tests {
             ("257: txn-already-known", false),
             ("18: txn-double-spend-detected", false),
             ("Missing inputs", false),
+            ("64: too-long-mempool-chain", false),
         ] {
             assert_eq!(is_for_itself(refusal), expected, "{refusal}");
         }

@@ -80,7 +80,7 @@ impl<S: WalletStore> Wallet<S> {
                     self.store.execute(FollowReorganisation).await?;
                 }
                 let (_, lost) = self.blocks_after(node, height).await?;
-                self.forget_blocks(&lost, true).await?;
+                self.forget_blocks(&lost, tip.height).await?;
                 Ok(fork)
             }
             Place::NotYetKnown => {
@@ -94,7 +94,7 @@ impl<S: WalletStore> Wallet<S> {
                 self.store.execute(FollowReorganisation).await?;
                 let (kept, lost) = self.blocks_after(node, 0).await?;
                 let is_other_chain = kept == 0;
-                self.forget_blocks(&lost, !is_other_chain).await?;
+                self.forget_blocks(&lost, if is_other_chain { 0 } else { tip.height }).await?;
                 if is_other_chain {
                     tracing::error!(
                         "the node follows another chain than before: it knows neither the block up \
@@ -125,15 +125,15 @@ impl<S: WalletStore> Wallet<S> {
         Ok((kept, lost))
     }
 
-    /// Records that blocks have left the main chain. `are_replaced` says whether the main chain has
-    /// others instead.
-    async fn forget_blocks(&self, lost: &[BlockPlace], are_replaced: bool) -> Result<(), Error> {
+    /// Records that blocks have left the main chain. Up to a height, the main chain has others
+    /// instead. A node that is still reading blocks may have given up those above.
+    async fn forget_blocks(&self, lost: &[BlockPlace], replaced_to: u32) -> Result<(), Error> {
         if !lost.is_empty() {
             self.store.execute(FollowReorganisation).await?;
         }
         for block in lost {
             tracing::warn!("block {} at height {} left the chain", block.hash, block.height);
-            self.forget_block(*block, are_replaced).await?;
+            self.forget_block(*block, block.height <= replaced_to).await?;
         }
         Ok(())
     }

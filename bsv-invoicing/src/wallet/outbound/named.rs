@@ -62,7 +62,7 @@ fn is_plain(c: u8) -> bool {
 /// Internet is not local, whatever its address: its owner can change that at any time.
 fn is_local(url: &Url) -> bool {
     match literal(url) {
-        Some(address) => is_internal(address),
+        Some(address) => is_internal(address).unwrap_or(false),
         None => url.host_str().is_some_and(|name| {
             let name = name.strip_suffix('.').unwrap_or(name);
             !name.contains('.') || LOCAL_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))

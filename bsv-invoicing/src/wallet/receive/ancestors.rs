@@ -146,14 +146,13 @@ impl Families {
         let mut place = 0;
         while place < len {
             let group = self.families[place].and(&unpaid);
-            if unpaid.has(place) && suffices(self.sums(&group)) {
+            // Ancestors come first. Otherwise the surplus of one would pay for its descendants.
+            place += 1;
+            if unpaid.has(place - 1) && suffices(self.sums(&group)) {
                 unpaid.remove(&group);
                 // Those before it may have had to pay for some of its ancestors.
-                let is_alone = group.iter().eq([place]);
-                place = if is_alone { place + 1 } else { 0 };
-            } else {
-                // Ancestors come first. Otherwise the surplus of one would pay for its descendants.
-                place += 1;
+                let freed = |it: &usize| unpaid.has(*it) && self.families[*it].meets(&group);
+                place = (0..place).find(freed).unwrap_or(place);
             }
         }
         Ok(self.sums(&unpaid))
@@ -193,6 +192,10 @@ impl Places {
 
     fn and(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(own, other)| own & other).collect())
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).any(|(own, other)| own & other != 0)
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> {
