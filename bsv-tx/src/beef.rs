@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::bump::{Bump, BumpError};
 use crate::encode::{DecodeError, Reader, write_var_int};
-use crate::hash::{Txid, sha256d};
+use crate::hash::{MerkleRoot, Txid, sha256d};
 use crate::transaction::Transaction;
 pub use assemble::Ancestry;
 pub use verify::{BeefVerificationError, Tip};
@@ -211,6 +211,20 @@ impl Beef {
     /// The Merkle paths.
     pub fn bumps(&self) -> &[Bump] {
         &self.bumps
+    }
+
+    /// The transactions that Merkle paths to this root of a block at this height prove.
+    pub fn proved_by(
+        &self,
+        height: u32,
+        root: MerkleRoot,
+    ) -> impl Iterator<Item = (Txid, &Transaction)> {
+        let is_proof = move |bump: usize| {
+            let bump = &self.bumps[bump];
+            (bump.height(), bump.root()) == (height, root)
+        };
+        let proved = self.entries.iter().filter(move |entry| entry.bump().is_some_and(is_proof));
+        proved.filter_map(|entry| Some((entry.txid, entry.transaction()?)))
     }
 
     /// Makes this BEEF Atomic. Fails if it carries a transaction that is no ancestor of its last

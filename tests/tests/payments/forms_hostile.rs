@@ -3,7 +3,7 @@
 use std::thread;
 
 use bsv_tests::ancestry::{beef, bump};
-use bsv_tests::purse::{FEE, send};
+use bsv_tests::purse::FEE;
 use bsv_tests::rival::{Rival, height};
 use bsv_tests::{Bill, Gate};
 use bsv_tx::{
@@ -24,18 +24,22 @@ struct Liar {
     /// The transaction in a block, and the payment that spends it.
     parent: Transaction,
     payment: Transaction,
+    /// A transaction that nobody has, and a payment that spends it.
+    invented: [Transaction; 2],
 }
 
 impl Liar {
     fn new() -> Self {
-        let (counter, gate) = Counter::with_gate(1);
+        let (counter, gate) = Counter::with_gate(2);
         let (id, bill) = counter.bill();
+        let made = counter.purse.spend(&[counter.purse.coin()], vec![], FEE);
+        let spent = counter.purse.spend(&counter.purse.coins_of(&made), bill.outputs(), FEE);
         let payment = counter.purse.transaction_for(&bill);
         let parent = bsv_tests::ancestry::transaction(
             &counter.node,
             &payment.inputs[0].previous_output.txid,
         );
-        Self { counter, gate, id, bill, parent, payment }
+        Self { counter, gate, id, bill, parent, payment, invented: [made, spent] }
     }
 
     /// The right Merkle path.
@@ -45,9 +49,13 @@ impl Liar {
 
     /// A BEEF with this path.
     fn with_bump(&self, bump: Bump) -> Vec<u8> {
-        let ancestry =
-            Ancestry { transactions: vec![self.parent.clone()], bumps: vec![bump], held: vec![] };
-        Beef::new(BeefVersion::V1, self.payment.clone(), ancestry).unwrap().to_bytes()
+        with_path(&self.parent, &self.payment, bump)
+    }
+
+    /// A BEEF of the transaction that nobody has, with this path.
+    fn inventing(&self, bump: Bump) -> Vec<u8> {
+        let [made, spent] = &self.invented;
+        with_path(made, spent, bump)
     }
 
     /// Posts bytes that must be refused. Answers the detail of the refusal.
@@ -66,6 +74,12 @@ impl Liar {
         check_taken(&reply, &self.payment, "accepted", "the truth");
         self.counter.check_paid(&self.id, &self.payment);
     }
+}
+
+/// A payment with its parent, which this path is said to prove.
+fn with_path(parent: &Transaction, payment: &Transaction, bump: Bump) -> Vec<u8> {
+    let ancestry = Ancestry { transactions: vec![parent.clone()], bumps: vec![bump], held: vec![] };
+    Beef::new(BeefVersion::V1, payment.clone(), ancestry).unwrap().to_bytes()
 }
 
 /// A BEEF of version 1 without any checks: transactions, and the index of the path that each is
@@ -94,30 +108,34 @@ fn made_up(height: u32, txid: Txid) -> Bump {
 #[test]
 fn the_roots_of_paths_must_be_those_of_our_main_chain() {
     let liar = Liar::new();
-    let txid = liar.parent.txid();
+    let txid = liar.invented[0].txid();
     let right = liar.bump();
-    let branch = right.branch(&txid).unwrap();
+    let branch =
+        MerkleBranch { position: 1, siblings: vec![Sibling::Hash(*liar.parent.txid().as_bytes())] };
     let tip = u32::try_from(height(&liar.counter.node)).unwrap();
     for (what, bump) in [
         ("a root that travels along", made_up(right.height(), txid)),
-        ("the block before", Bump::of(right.height() - 1, &[(txid, branch)]).unwrap()),
+        ("beside a transaction", Bump::of(right.height(), &[(txid, branch)]).unwrap()),
         ("the first block", made_up(0, txid)),
     ] {
         let height = bump.height();
-        let detail = liar.refuse(422, "bad-ancestry", what, &liar.with_bump(bump));
+        let detail = liar.refuse(422, "bad-ancestry", what, &liar.inventing(bump));
         assert!(detail.contains(&format!("main chain's block at height {height}")), "{detail}");
     }
     for beyond in [tip + 1, tip + 1000, u32::MAX] {
-        let bytes = liar.with_bump(made_up(beyond, txid));
+        let bytes = liar.inventing(made_up(beyond, txid));
         let detail = liar.refuse(503, "unknown-block", "beyond the tip", &bytes);
         assert!(detail.contains(&format!("at height {beyond}")), "{detail}");
     }
     // A path that no transaction needs has to be right too.
     let unneeded = made_up(1, Txid::from_bytes([9; 32]));
+    let height = right.height();
     let entries = [(&liar.parent, Some(0)), (&liar.payment, None)];
     let bytes = written(&[right, unneeded], &entries);
     liar.refuse(422, "bad-ancestry", "a path that nothing needs", &bytes);
-    liar.tell_the_truth();
+    // The node has this parent, whatever the path says.
+    let bytes = liar.with_bump(made_up(height, liar.parent.txid()));
+    check_taken(&post_transaction(&liar.counter, &liar.id, bytes), &liar.payment, "accepted", "");
 }
 
 #[test]
@@ -129,7 +147,6 @@ fn a_block_off_the_main_chain_proves_nothing_until_its_chain_is_the_longer_one()
     let payment = counter.purse.spend(&counter.purse.coins_of(&parent), bill.outputs(), FEE);
     rival.mine(&[&parent], 1);
     let by_rival = beef(&rival.node, BeefVersion::V2, &payment, &[]).to_bytes();
-    send(&counter.node, &parent);
     counter.node.mine(1);
     let reply = post_transaction(&counter, &id, &by_rival);
     check_problem(&reply, 422, "bad-ancestry", "another block at that height");
@@ -278,13 +295,14 @@ fn the_largest_beef_takes_memory_in_proportion() {
             Txid::from_bytes(id)
         })
         .collect();
-    let tree = MerkleTree::of(&[&[liar.parent.txid()], &txids[..]].concat());
-    let branches: Vec<_> = std::iter::once(liar.parent.txid())
+    let invented = liar.invented[0].txid();
+    let tree = MerkleTree::of(&[&[invented], &txids[..]].concat());
+    let branches: Vec<_> = std::iter::once(invented)
         .chain(txids)
         .enumerate()
         .map(|(position, txid)| (txid, tree.branch(position).unwrap()))
         .collect();
-    let bytes = liar.with_bump(Bump::of(1, &branches).unwrap());
+    let bytes = liar.inventing(Bump::of(1, &branches).unwrap());
     assert!((9_500_000..10_000_000).contains(&bytes.len()), "{}", bytes.len());
     let server = &liar.counter.shop.server;
     liar.refuse(422, "bad-ancestry", "one of them", &bytes);

@@ -67,7 +67,8 @@ fn what_the_ancestors_of_a_payment_pay_is_booked_with_it() {
     let parent = counter.purse.spend(&[counter.purse.coin()], one.outputs(), FEE);
     let change = counter.purse.coins_of(&parent)[0];
     let child = counter.purse.spend(&[change], other.outputs(), FEE);
-    let bytes = beef(&counter.node, BeefVersion::V2, &child, &[parent.clone()]).to_bytes();
+    let bytes =
+        beef(&counter.node, BeefVersion::V2, &child, std::slice::from_ref(&parent)).to_bytes();
     check_taken(&post_transaction(&counter, &second, bytes), &child, "accepted", "a child");
     counter.check_paid(&second, &child);
     counter.check_paid(&first, &parent);

@@ -6,11 +6,11 @@
 //! although their blocks have left the main chain. They check that the node has none of these coins
 //! spent, and that the payment pays the fees of all the ancestors that come with it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use bsv_network::{NodeRpc, TransactionPlace};
-use bsv_tx::{Beef, BeefVerificationError, Bump, MerkleRoot, Tip, Transaction, Txid};
+use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
 use super::ancestors::MAX_ANCESTORS;
@@ -79,7 +79,7 @@ impl<S: WalletStore> Wallet<S> {
 
     /// Checks a BEEF by itself, and then against the main chain. If the payer's node knows more
     /// blocks than ours, this waits a little for our node. Returns the transactions whose blocks
-    /// have left the main chain since the BEEF was made, and that the node has.
+    /// have left the main chain since the BEEF was made, and that the node has in its mempool.
     async fn check_blocks<'b>(
         &self,
         node: &NodeRpc,
@@ -136,20 +136,19 @@ fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerific
     }
 }
 
-/// The transactions that a BEEF proves by a root at a height. `None` unless the node has all of
-/// them, so that it does not matter whether the block is in the main chain.
+/// The transactions in the node's mempool that a BEEF proves by a root at a height. `None` unless
+/// the node has all that the root proves, so that it does not matter which block they are in.
 async fn known_to<'b>(
     node: &NodeRpc,
     beef: &'b Beef,
     (height, root): (u32, MerkleRoot),
 ) -> Result<Option<Vec<&'b Transaction>>, Error> {
-    let bumps = beef.bumps().iter().filter(|it| (it.height(), it.root()) == (height, root));
-    let leaves: HashSet<_> = bumps.flat_map(Bump::leaves).collect();
-    let proved = beef.transactions().filter(|(txid, _)| leaves.contains(txid));
-    let (txids, proved): (Vec<_>, Vec<_>) = proved.unzip();
+    let (txids, proved): (Vec<_>, Vec<_>) = beef.proved_by(height, root).unzip();
     let places = node.transaction_places(&txids).await.map_err(away)?;
     let is_known = !places.is_empty() && !places.contains(&TransactionPlace::Nowhere);
-    Ok(is_known.then_some(proved))
+    let waiting = proved.into_iter().zip(places);
+    let waiting = waiting.filter(|(_, place)| *place == TransactionPlace::Mempool);
+    Ok(is_known.then(|| waiting.map(|(transaction, _)| transaction).collect()))
 }
 
 /// The Merkle root of the main chain's block at a height, or `None` if the main chain has no such
