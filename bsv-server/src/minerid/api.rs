@@ -135,7 +135,10 @@ impl MinerIdApi {
         let (route, params) = (matched.route, &matched.params);
         match route {
             Route::Coinbase2 => caller.require_for_some_alias(route.scope())?,
-            _ => caller.require(route.scope(), || param(params, "alias").ok())?,
+            _ => {
+                let alias = param(params, "alias")?;
+                caller.require(route.scope(), || Some(alias))?;
+            }
         }
         if matches!(route, Route::Rotate | Route::OutputScriptWithData)
             && head.method == Method::GET

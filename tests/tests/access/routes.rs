@@ -417,6 +417,8 @@ fn a_token_for_one_alias_needs_that_alias_once_in_the_body() {
         let reply = guarded.send("POST", "/coinbase2", body, Some(&token));
         assert_eq!(reply.status, 400, "{body}: {}", reply.body);
     }
+    let reply = guarded.send("GET", "/minerid/%ff", "", Some(&token));
+    assert_eq!(reply.status, 400, "{}", reply.body);
     let no_text = COINBASE2.replace("\"first\"", "[\"first\"]");
     let reply = guarded.send("POST", "/coinbase2", &no_text, Some(&token));
     assert_eq!(reply.status, 422, "{}", reply.body);
