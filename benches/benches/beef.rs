@@ -105,7 +105,8 @@ impl Arrival {
 
     fn verify(&self) -> Result<Beef, bsv_tx::BeefVerificationError> {
         let beef = Beef::from_bytes(black_box(&self.bytes)).unwrap();
-        beef.verify(TIP, |height| self.roots.get(&height).copied(), |_| None)?;
+        let has_root = |height, root| self.roots.get(&height).map(|right| *right == root);
+        beef.verify(TIP, has_root, |_| None)?;
         Ok(beef)
     }
 }

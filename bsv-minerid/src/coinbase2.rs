@@ -299,7 +299,10 @@ mod tests {
 
         // A tag of 8 bytes that looks like a sequence number and a count of one output, whose script
         // would have the length 0x21.
-        let tagged = format!("4142000701000000ffffffff0121e6a112000000001976a914{}88ac00000000", "5d".repeat(20));
+        let tagged = format!(
+            "4142000701000000ffffffff0121e6a112000000001976a914{}88ac00000000",
+            "5d".repeat(20)
+        );
         let tagged = hex::decode(tagged).unwrap();
         assert!(Coinbase2::read(&tagged, 0).is_ok());
         assert_eq!(parse_error(&tagged), Coinbase2Error::Ambiguous(0, 8));

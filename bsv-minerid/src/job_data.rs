@@ -302,7 +302,8 @@ mod tests {
             }
         }
         for empty in ["\"\"", "false", "null"] {
-            let text = format!(r#"{{"miningCandidate":{{"num_tx":{empty},"sizeWithoutCoinbase":1}}}}"#);
+            let text =
+                format!(r#"{{"miningCandidate":{{"num_tx":{empty},"sizeWithoutCoinbase":1}}}}"#);
             assert_eq!(JobData::from_json(&text), Ok(JobData::default()), "{text}");
         }
     }

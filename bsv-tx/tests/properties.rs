@@ -368,7 +368,8 @@ proptest! {
         prop_assert!(Beef::from_bytes(&[bytes.as_slice(), &extension].concat()).is_err());
         prop_assert_eq!(Beef::from_bytes(&bytes), Ok(beef.clone()));
         let tip = Tip { height: 7, median_time: 0 };
-        let verify = |root| beef.verify(tip, |height| (height == 7).then_some(root), |_| None);
+        let has = |root| move |height, claimed| (height == 7).then_some(claimed == root);
+        let verify = |root| beef.verify(tip, has(root), |_| None);
         prop_assert_eq!(verify(root), Ok(()));
         prop_assert!(verify(MerkleRoot::from_bytes([9; 32])).is_err());
     }

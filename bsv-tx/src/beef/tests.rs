@@ -82,7 +82,7 @@ impl Family {
 }
 
 fn verify(beef: &Beef, root: MerkleRoot) -> Result<(), BeefVerificationError> {
-    beef.verify(TIP, |height| (height == HEIGHT).then_some(root), |_| None)
+    beef.verify(TIP, |height, claimed| (height == HEIGHT).then_some(claimed == root), |_| None)
 }
 
 /// Makes a BEEF of these entries with the checks that decoded entries pass.
@@ -118,7 +118,8 @@ fn the_example_of_the_standard() {
     let root: MerkleRoot = EXAMPLE_ROOT.parse().unwrap();
     assert!(beef.claimed_roots().into_iter().eq([(814_435, root)]));
     let tip = Tip { height: 814_435, median_time: 0 };
-    let verify = |root| beef.verify(tip, |height| (height == 814_435).then_some(root), |_| None);
+    let has = |root| move |height, claimed| (height == 814_435).then_some(claimed == root);
+    let verify = |root| beef.verify(tip, has(root), |_| None);
     assert_eq!(verify(root), Ok(()));
     let wrong = MerkleRoot::from_bytes([0; 32]);
     let refused = BeefVerificationError::WrongRoot { height: 814_435, root };
@@ -218,7 +219,7 @@ fn a_transaction_known_by_its_id_must_be_held() {
     let beef = Beef::new(V2, family.subject.clone(), ancestry).unwrap();
     assert_eq!((beef.entries.len(), beef.bumps().len()), (2, 0));
     let verify = |held: Option<&Transaction>| {
-        beef.verify(TIP, |_| None, |asked| held.filter(|_| *asked == txid))
+        beef.verify(TIP, |_, _| None, |asked| held.filter(|_| *asked == txid))
     };
     assert_eq!(verify(Some(&family.parent)), Ok(()));
     assert_eq!(verify(None), Err(BeefVerificationError::NotHeld(txid)));
@@ -295,7 +296,7 @@ fn what_the_chain_does_not_bear_out_is_refused() {
     let wrong = BeefVerificationError::WrongRoot { height: HEIGHT, root };
     assert_eq!(verify(&beef, other), Err(wrong.clone()));
     let above = BeefVerificationError::AboveTip { height: HEIGHT };
-    assert_eq!(beef.verify(TIP, |_| None, |_| None), Err(above));
+    assert_eq!(beef.verify(TIP, |_, _| None, |_| None), Err(above));
 
     // A path that no transaction uses has to be right too.
     let unrelated = spend(&[elsewhere(9)], &[1]);
@@ -305,11 +306,13 @@ fn what_the_chain_does_not_bear_out_is_refused() {
     assert_eq!(claimed.len(), 2);
     assert!(claimed.contains(&(HEIGHT, root)));
     assert!(matches!(verify(&unused, root), Err(BeefVerificationError::WrongRoot { .. })));
+    // The caller may vouch for several roots of a height: one block took the other's place.
+    assert_eq!(unused.verify(TIP, |at, _| (at == HEIGHT).then_some(true), |_| None), Ok(()));
 
     // A certain error is reported before one that a higher tip may resolve.
     let subject = spend(&[output_of(&family.parent, 0)], &[1401]);
     let greedy = Beef::new(V2, subject, family.ancestry()).unwrap();
-    let refused = greedy.verify(TIP, |_| None, |_| None);
+    let refused = greedy.verify(TIP, |_, _| None, |_| None);
     assert!(matches!(refused, Err(BeefVerificationError::CreatesCoins { .. })), "{refused:?}");
 }
 

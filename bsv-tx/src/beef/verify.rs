@@ -76,9 +76,9 @@ impl Beef {
 
     /// Checks the claims of the BEEF against what the caller knows.
     ///
-    /// `root_at` answers the Merkle root in the header at a height of the main chain, or `None`
-    /// above its `tip`. This function asks only for the heights of [`Beef::claimed_roots`]. `held`
-    /// answers those transactions of [`Beef::txid_only`] that the caller holds and vouches for.
+    /// `has_root` answers whether the header at a height of the main chain has a Merkle root, or
+    /// `None` above its `tip`. This function asks only for the pairs of [`Beef::claimed_roots`].
+    /// `held` answers those transactions of [`Beef::txid_only`] that the caller holds and vouches for.
     ///
     /// The rules: all Merkle paths, used or not, lead to the roots of the main chain. No output is
     /// spent twice. Each transaction without a path spends outputs that exist, has outputs worth no
@@ -86,10 +86,10 @@ impl Beef {
     pub fn verify<'a>(
         &'a self,
         tip: Tip,
-        root_at: impl Fn(u32) -> Option<MerkleRoot>,
+        has_root: impl Fn(u32, MerkleRoot) -> Option<bool>,
         held: impl Fn(&Txid) -> Option<&'a Transaction>,
     ) -> Result<(), BeefVerificationError> {
-        let above_tip = self.check_roots(root_at)?;
+        let above_tip = self.check_roots(has_root)?;
         let outputs = self.outputs(held)?;
         self.check_spent_once()?;
         for (txid, transaction) in self.unmined() {
@@ -111,17 +111,15 @@ impl Beef {
     /// Compares the roots, and answers the height of a Merkle path above the tip, if there is one.
     fn check_roots(
         &self,
-        root_at: impl Fn(u32) -> Option<MerkleRoot>,
+        has_root: impl Fn(u32, MerkleRoot) -> Option<bool>,
     ) -> Result<Option<u32>, BeefVerificationError> {
         let mut above_tip = None;
         for bump in &self.bumps {
             let (height, root) = (bump.height(), bump.root());
-            match root_at(height) {
+            match has_root(height, root) {
                 None => above_tip = Some(height),
-                Some(right) if right != root => {
-                    return Err(BeefVerificationError::WrongRoot { height, root });
-                }
-                Some(_) => {}
+                Some(false) => return Err(BeefVerificationError::WrongRoot { height, root }),
+                Some(true) => {}
             }
         }
         Ok(above_tip)

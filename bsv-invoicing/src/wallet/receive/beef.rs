@@ -6,7 +6,7 @@
 //! although their blocks have left the main chain. They check that the node has none of these coins
 //! spent, and that the payment pays the fees of all the ancestors that come with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use bsv_network::{NodeRpc, TransactionPlace};
@@ -87,13 +87,13 @@ impl<S: WalletStore> Wallet<S> {
         held: &HashMap<Txid, Transaction>,
     ) -> Result<Vec<&'b Transaction>, Error> {
         let begun = Instant::now();
-        let mut roots = BTreeMap::new();
+        let mut accepted = BTreeSet::new();
         let mut overtaken = Vec::new();
         let mut tip = self.recent_tip.get(node).await?;
-        verify(beef, tip, &roots, held).or_else(ignore_unknown_blocks)?;
+        verify(beef, tip, &accepted, held).or_else(ignore_unknown_blocks)?;
         loop {
             for (height, claimed) in beef.claimed_roots() {
-                if height > tip.height || roots.contains_key(&height) {
+                if height > tip.height || accepted.contains(&(height, claimed)) {
                     continue;
                 }
                 let Some(root) = root_at(node, height).await? else { continue };
@@ -103,9 +103,9 @@ impl<S: WalletStore> Wallet<S> {
                     let wrong = BeefVerificationError::WrongRoot { height, root: claimed };
                     overtaken.extend(known.ok_or(wrong)?);
                 }
-                roots.insert(height, claimed);
+                accepted.insert((height, claimed));
             }
-            match verify(beef, tip, &roots, held) {
+            match verify(beef, tip, &accepted, held) {
                 Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
                     sleep(RecentTip::AGE).await;
                     tip = self.recent_tip.get(node).await?;
@@ -122,10 +122,11 @@ impl<S: WalletStore> Wallet<S> {
 fn verify(
     beef: &Beef,
     tip: Tip,
-    roots: &BTreeMap<u32, MerkleRoot>,
+    accepted: &BTreeSet<(u32, MerkleRoot)>,
     held: &HashMap<Txid, Transaction>,
 ) -> Result<(), BeefVerificationError> {
-    beef.verify(tip, |height| roots.get(&height).copied(), |txid| held.get(txid))
+    let has_root = |height, root| accepted.contains(&(height, root)).then_some(true);
+    beef.verify(tip, has_root, |txid| held.get(txid))
 }
 
 /// Ignores the error that a block is above our tip.
