@@ -171,12 +171,17 @@ fn a_password_stands_in_a_file_and_not_in_the_url() {
 /// A site whose wallet lies in the file.
 pub(crate) fn file_site() -> Site {
     let mut site = site("");
-    set_store(&mut site, Value::Null);
+    set_store(&mut site, None);
     site
 }
 
-pub(crate) fn set_store(site: &mut Site, store: Value) {
-    site.set("wallet", json!({ "port": 0, "store": store }));
+/// Puts the wallet into the database of this URL, or into the file.
+pub(crate) fn set_store(site: &mut Site, url: Option<&str>) {
+    let mut wallet = json!({ "port": 0 });
+    if let Some(url) = url {
+        wallet["store"] = json!({ "url": url });
+    }
+    site.set("wallet", wallet);
 }
 
 #[test]
@@ -190,7 +195,7 @@ fn a_wallet_is_moved_to_a_database_and_back() {
     server.kill();
     site.cli_ok(&["store", "move", "--yes", "--to", &url]);
     assert!(!site.network_dir().join("wallet.redb").exists());
-    set_store(&mut site, json!({ "url": url }));
+    set_store(&mut site, Some(&url));
     let server = site.server();
     assert_eq!(server.wallet().get(&format!("{INVOICES}/{id}")).status, 200);
     create_invoice(server.wallet());
@@ -200,7 +205,7 @@ fn a_wallet_is_moved_to_a_database_and_back() {
     site.cli_ok(&["store", "move", "--yes", "--to", "file"]);
     let refused = site.try_server().err().unwrap();
     assert!(refused.stderr.contains("is not a wallet store"), "{}", refused.stderr);
-    set_store(&mut site, Value::Null);
+    set_store(&mut site, None);
     let server = site.server();
     assert_eq!(count_invoices(server.wallet()), 2);
     drop(server);
