@@ -13,6 +13,7 @@ use super::identities::{alarms, describe};
 use super::managed::Managed;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
+use crate::opening::{open_to_others, open_to_others_text};
 use crate::surface::Surface;
 
 /// The age of the newest block, in seconds, from which the node probably no longer follows the
@@ -32,6 +33,7 @@ pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
     let is_sealed = managed.keystore().ok().map(|keystore| !keystore.is_plain());
     let mut attention: Vec<_> = managed.failures().map(str::to_owned).collect();
     attention.extend(of_readiness(&readiness));
+    attention.extend(open_to_others(&managed.dirs).map(open_to_others_text));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_webhooks(wallet.as_ref()));
