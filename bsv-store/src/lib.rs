@@ -25,7 +25,7 @@ pub use zeroize::Zeroizing;
 pub use redb;
 
 pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
-pub use audit::{AuditCheck, AuditEntry, AuditTail, KeyEvent};
+pub use audit::{AuditCheck, AuditEntry, AuditPage, AuditTail, KeyEvent};
 #[cfg(feature = "database")]
 pub use audit::{
     append_to_audit_log, copy_to_audit_log, create_audit_log, read_audit_log, verify_audit_log,

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, GroupWriter, StoreCounts, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -330,11 +330,11 @@ impl WalletStore for PostgresWalletStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
         let shared = Arc::clone(&self.shared);
-        let read = tokio::task::spawn_blocking(move || audit::read(&shared, after, limit)).await;
+        let read = tokio::task::spawn_blocking(move || audit::read(&shared, page, limit)).await;
         Ok(read.map_err(|_| StoreError::Panicked)??)
     }
 

@@ -3,7 +3,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bsv_invoicing::Timestamp;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_network::{ChainTip, NodeRpc};
-use bsv_store::KeyEvent;
+use bsv_store::{AuditPage, KeyEvent};
 use bsv_tx::Network;
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -103,28 +103,28 @@ fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
     Some(identities.chain(broken).collect())
 }
 
-/// The start of the last backup that did not fail.
+/// The start of the last backup that did not fail. Reads the log from its end.
 async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
     let log = match managed.wallet() {
         Ok(_) => "wallet",
         Err(_) => "minerid",
     };
-    let (mut last, mut after) = (None, 0);
+    let (mut before, mut failed) = (u64::MAX, 0);
     loop {
-        let entries = audit::entries(managed, log, after).await?;
-        let Some(newest) = entries.last() else { break };
-        after = newest.number;
-        for entry in entries {
-            let is_failure = entry.event == KeyEvent::Failed.name()
-                && entry.subject == KeyEvent::BackedUp.name();
-            if entry.event == KeyEvent::BackedUp.name() {
-                last = Some(Timestamp::from_micros(entry.at_micros).to_string());
-            } else if is_failure {
-                last = None;
+        let entries = audit::entries(managed, log, AuditPage::Before(before)).await?;
+        let Some(oldest) = entries.first() else { return Ok(None) };
+        before = oldest.number;
+        for entry in entries.iter().rev() {
+            if entry.event == KeyEvent::Failed.name() && entry.subject == KeyEvent::BackedUp.name()
+            {
+                failed += 1;
+            } else if entry.event == KeyEvent::BackedUp.name() && failed > 0 {
+                failed -= 1;
+            } else if entry.event == KeyEvent::BackedUp.name() {
+                return Ok(Some(Timestamp::from_micros(entry.at_micros).to_string()));
             }
         }
     }
-    Ok(last)
 }
 
 fn of_readiness(readiness: &Readiness) -> Vec<String> {

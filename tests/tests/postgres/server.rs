@@ -247,3 +247,24 @@ fn a_loss_is_accepted_by_hand() {
     site.cli_ok(&["store", "accept-loss", "--yes"]);
     drop(site.server());
 }
+
+/// The log may be long: each invoice that is marked has an entry.
+#[test]
+fn an_overview_reads_only_the_end_of_the_audit_log() {
+    let site = site(&SERVER.url("long_log"));
+    let _server = site.server();
+    let add = |event: &str, count: u32| {
+        SERVER.query(&format!(
+            "INSERT INTO long_log.audit SELECT last + n, n, '{event}', '', previous \
+             FROM (SELECT number AS last, previous FROM long_log.audit ORDER BY 1 DESC LIMIT 1) a, \
+             generate_series(1, {count}) n"
+        ));
+    };
+    add("backed-up", 1);
+    add("token-made", 1500);
+    assert_eq!(site.cli_json(&["status"])["lastBackup"]["at"], "1970-01-01T00:00:00.000001Z");
+    // An entry that cannot be read.
+    SERVER.query("UPDATE long_log.audit SET event = '\\xff' WHERE number = 1");
+    add("backed-up", 2);
+    assert_eq!(site.cli_json(&["status"])["lastBackup"]["at"], "1970-01-01T00:00:00.000002Z");
+}
