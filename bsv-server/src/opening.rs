@@ -72,6 +72,16 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether the database of the wallet is not available.
+    pub fn is_store_away(&self) -> bool {
+        match self {
+            Self::WalletStore(OpenWalletStoreError::Store(error))
+            | Self::Wallet(bsv_invoicing::Error::Store(error))
+            | Self::Tokens(TokenFileError::Database(error)) => error.is_of_server(),
+            _ => false,
+        }
+    }
+
     /// Whether another server holds the data directory.
     pub(crate) fn is_held_by_server(&self) -> bool {
         let (Self::Lock(lock)

@@ -35,7 +35,7 @@ pub use database::{
     Database, DatabaseCopy, DatabaseOptions, Migration, Schema, StoreCounts, View, check_writable,
 };
 pub use durations::{DurationCounts, Durations};
-pub use error::{EngineError, StoreError};
+pub use error::{EngineError, ServerError, StoreError};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 #[cfg(feature = "group-writer")]
 pub use group_writer::{Batch, BatchRun, Batches, DatabaseBatches, GroupWriter, Tables};

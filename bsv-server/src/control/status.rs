@@ -130,7 +130,7 @@ async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
 fn of_readiness(readiness: &Readiness) -> Vec<String> {
     let mut attention = Vec::new();
     if readiness.store == StoreState::NotWritable {
-        attention.push("the disk cannot be written to: see the log of the server".to_owned());
+        attention.push("a store cannot be written to: see the log of the server".to_owned());
     }
     for store in &readiness.damaged {
         attention.push(format!(

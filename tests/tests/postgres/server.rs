@@ -99,10 +99,30 @@ fn a_server_outlives_its_database() {
     let mut database = Postgres::start();
     let site = site(&database.fresh_url());
     let server = site.server();
-    create_invoice(server.wallet());
+    let id = create_invoice(server.wallet());
     database.kill();
-    let refused = server.wallet().post(INVOICES, r#"{"satoshis":1000}"#);
-    assert_eq!(refused.status, 503, "{}", refused.body);
+    let payments = server.payments();
+    for refused in [
+        server.wallet().post(INVOICES, r#"{"satoshis":1000}"#),
+        server.wallet().get("/api/v1/balance"),
+        server.wallet().get(&format!("{INVOICES}/{id}")),
+        payments.get(&format!("/api/v1/payment/{id}")),
+        payments.get(&format!("/pay/{id}")),
+    ] {
+        assert_eq!(refused.status, 503, "{}", refused.body);
+        let problem: Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(problem["code"], "store-away", "{problem}");
+        assert!(!refused.body.contains("disk"), "{problem}");
+    }
+    let page = payments.send("GET", &format!("/pay/{id}"), &[("Accept", "text/html")], b"");
+    assert_eq!((page.status, page.header("retry-after")), (503, Some("5")));
+    assert!(page.body.contains("http-equiv=\"refresh\" content=\"5\""), "{}", page.body);
+    for command in [&["balance"][..], &["token", "create", "--scope", "wallet:read"]] {
+        let done = site.cli(&[command, &["--json"]].concat());
+        assert_eq!(done.code, 1);
+        let error: Value = serde_json::from_str(&done.stderr).unwrap();
+        assert_eq!(error["code"], "store-away", "{error}");
+    }
     assert_eq!(server.wallet().get("/readyz").status, 503);
     database.launch();
     while server.wallet().get("/readyz").status != 200 {
