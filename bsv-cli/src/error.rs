@@ -102,6 +102,7 @@ impl CliError {
             Self::Config(_) => "bad-settings",
             Self::Reach(ReachError::Open(OpenError::Lock(LockError::Held { .. }))) => "in-use",
             Self::Reach(ReachError::Open(OpenError::Nothing { .. })) => "nothing-there",
+            Self::Reach(ReachError::Open(error)) if error.is_store_away() => "store-away",
             Self::Reach(ReachError::Open(_)) => "cannot-open",
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => "outcome-unknown",
             Self::Reach(ReachError::Nonsense(_) | ReachError::Io(_)) => "cannot-ask",
@@ -143,6 +144,7 @@ impl CliError {
                 "name the right directory with --data-dir, or create the data there with bsv-cli init or \
                  bsv-cli restore",
             ),
+            Self::Reach(ReachError::Open(error)) if error.is_store_away() => hint_for("store-away"),
             Self::ThereAlready(_) => Some("see it with bsv-cli status, or start bsv-server"),
             Self::Reach(ReachError::BrokenOff(_) | ReachError::Answer(_)) => {
                 Some("find out whether it was done before you run this command again")
@@ -196,6 +198,9 @@ fn hint_for(code: &str) -> Option<&'static str> {
         "earlier-payment-open" => Some("cancel the earlier one with bsv-cli outgoing cancel"),
         "network-unavailable" | "unavailable" | "internal-error" => {
             Some("find the cause with bsv-cli status and in the log of bsv-server")
+        }
+        "store-away" => {
+            Some("look whether the database of wallet.store.url runs and can be reached")
         }
         "store-damaged" => Some("stop bsv-server, put the data directory aside, and restore"),
         _ => None,

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, LINK};
 use hyper::http::response::Parts;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -167,6 +167,7 @@ impl Request {
         let body = Full::new(Bytes::from(self.body.clone().unwrap_or_default()));
         let mut request = hyper::Request::new(body);
         *request.method_mut() = self.method.clone();
+        request.headers_mut().insert(HOST, HeaderValue::from_static("localhost"));
         if self.body.is_some() {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);

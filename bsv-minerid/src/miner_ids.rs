@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use bsv_store::{AuditCheck, AuditEntry, KeyEvent, Keystore, KeystoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, KeyEvent, Keystore, KeystoreError};
 use bsv_tx::{Network, OutPoint, PrivateKey, PublicKey};
 
 use crate::alias::Alias;
@@ -120,9 +120,9 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(self.store.note_key_event(event, subject)?)
     }
 
-    /// Up to `limit` entries of the audit log after the entry with this number, in order.
-    pub fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, Error> {
-        Ok(self.store.audit_log(after, limit)?)
+    /// Up to `limit` entries of a page of the audit log, in order.
+    pub fn audit_log(&self, page: AuditPage, limit: usize) -> Result<Vec<AuditEntry>, Error> {
+        Ok(self.store.audit_log(page, limit)?)
     }
 
     /// Reads the audit log from the disk, from its beginning, and checks it.

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 
+use bsv_minerid::bsv_store::AuditPage;
 use bsv_minerid::{
     Announcement, Error, Exposure, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
     RedbIdentityStore, Sighted,
@@ -42,7 +43,7 @@ fn version(dir: &Path) -> u64 {
 
 /// The subjects of the audit log, which begins with the keys that existed before it.
 fn found_keys(ids: &MinerIds) -> Vec<String> {
-    let entries = ids.audit_log(0, 99).unwrap();
+    let entries = ids.audit_log(AuditPage::After(0), 99).unwrap();
     assert!(entries.iter().all(|entry| entry.event == "found"), "{entries:?}");
     entries.into_iter().map(|entry| entry.subject).collect()
 }

@@ -18,7 +18,7 @@ mod write_timeout;
 
 pub(crate) use answer_body::End;
 pub use answer_body::{AnswerBody, BrokenOff};
-pub(crate) use body::{BodyError, LargeBodies, collect, discard};
+pub(crate) use body::{BodyError, LargeBodies, collect, discard, is_encoded};
 pub(crate) use connections::{AwaitedBody, Connections};
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::{Peers, Place};

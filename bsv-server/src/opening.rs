@@ -1,5 +1,7 @@
 //! Opening a data directory: creation of missing parts, locks, and the stores.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -71,6 +73,16 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether the database of the wallet is not available.
+    pub fn is_store_away(&self) -> bool {
+        match self {
+            Self::WalletStore(OpenWalletStoreError::Store(error))
+            | Self::Wallet(bsv_invoicing::Error::Store(error))
+            | Self::Tokens(TokenFileError::Database(error)) => error.is_of_server(),
+            _ => false,
+        }
+    }
+
     /// Whether another server holds the data directory.
     pub(crate) fn is_held_by_server(&self) -> bool {
         let (Self::Lock(lock)
@@ -168,6 +180,9 @@ impl Stores {
             }
         };
         let lock = Arc::new(lock(&config.network_dir, program, patience).await?);
+        for dir in open_to_others(&own_dirs(&config)) {
+            tracing::warn!("{}", open_to_others_text(dir));
+        }
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
@@ -199,6 +214,28 @@ impl Stores {
         let tokens = Arc::new(open_tokens(&config.network_dir, wallet.clone())?);
         Ok(Self { config, tokens, node, keystore, ids, wallet, failures, lock })
     }
+}
+
+/// The directories that hold the data.
+pub(crate) fn own_dirs(config: &Config) -> Vec<PathBuf> {
+    let data_dir = config.network_dir.parent().map(Path::to_owned);
+    let minerid = config.minerid.as_ref().map(|minerid| minerid.data_dir.clone());
+    let others = [config.network_dir.clone(), config.keystore.dir.clone()];
+    data_dir.into_iter().chain(others).chain(minerid).collect()
+}
+
+/// Those of these directories in which other users can replace files.
+pub(crate) fn open_to_others(dirs: &[PathBuf]) -> impl Iterator<Item = &Path> {
+    let mode = |dir: &Path| fs::metadata(dir).map_or(0, |found| found.permissions().mode());
+    dirs.iter().map(PathBuf::as_path).filter(move |dir| mode(dir) & WRITABLE_BY_OTHERS != 0)
+}
+
+/// The right of the group and of everybody to write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Tells of a directory that is open to others.
+pub(crate) fn open_to_others_text(dir: &Path) -> String {
+    format!("other users can write to {}: run chmod go-w {0}", dir.display())
 }
 
 /// Removes the services whose stores are missing and are not to be created.

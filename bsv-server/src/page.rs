@@ -3,6 +3,7 @@
 mod address;
 mod api;
 mod assets;
+mod busy;
 mod cache;
 mod headers;
 mod html;
@@ -12,3 +13,4 @@ mod stream;
 mod texts;
 
 pub(crate) use api::{Page, ROUTES, Route};
+pub(crate) use busy::show_in_browser;

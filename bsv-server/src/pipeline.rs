@@ -17,6 +17,7 @@ use crate::http::{self, Answer, End, LargeBodies, Matched, Missed, Received, ans
 use crate::instance::Instance;
 use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
+use crate::page;
 use crate::payments::{self, PaymentsApi};
 use crate::rejected::{Rejected, refuse};
 use crate::surface::Surface;
@@ -100,6 +101,10 @@ impl Instance {
             }
         };
         if surface == Surface::Payments {
+            let wallet = self.config.wallet.as_ref();
+            if let Some(page) = wallet.and_then(|wallet| wallet.payments.page.as_ref()) {
+                page::show_in_browser(page, &head, &mut answer);
+            }
             http::cors::allow_pages(&head.method, &mut answer);
         }
         if let Some(counts) = self.metrics.listener(surface) {
@@ -242,6 +247,10 @@ impl Instance {
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
         let is_awaited = !body.is_end_stream();
+        if is_awaited && http::is_encoded(&head.headers) {
+            http::discard(body);
+            return self.reject(surface, Rejected::Encoded, head);
+        }
         let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
             Err(error) => {

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    ACCEPT_ENCODING, ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -22,6 +24,8 @@ pub(crate) enum Rejected {
     Disabled(&'static str),
     /// The named service could not be opened, for this reason.
     Unavailable(&'static str, String),
+    /// The body is compressed, or encoded in another way.
+    Encoded,
     /// The sender makes too many requests.
     TooMany {
         /// How long the sender has to wait.
@@ -84,6 +88,7 @@ impl Rejected {
                 };
                 refuse(surface, StatusCode::SERVICE_UNAVAILABLE, &text, || text.clone())
             }
+            Self::Encoded => encoded(surface),
             Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
             Self::Refused(refusal) => match surface {
                 Surface::MinerId | Surface::Node => refusal.into_text(),
@@ -126,6 +131,22 @@ fn deny(surface: Surface, denied: &Denied) -> Answer {
     answer.headers_mut().insert(WWW_AUTHENTICATE, denied.challenge());
     answer
 }
+
+fn encoded(surface: Surface) -> Answer {
+    let text = "the request body must not be compressed: send it without Content-Encoding";
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    let mut answer = match surface {
+        Surface::MinerId | Surface::Node => answer::text(status, text),
+        Surface::Wallet | Surface::Control => Problem::new(status, ENCODED, text).into_answer(),
+        Surface::Payments => Problem::new(status, ENCODED, text).into_answer_for_payer(),
+    };
+    // RFC 9110, section 12.5.3: this tells the reason from other reasons for the status.
+    answer.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    answer
+}
+
+/// The code of a request whose body is compressed.
+const ENCODED: &str = "body-encoded";
 
 fn too_many_requests(surface: Surface, wait: Duration, closes: bool) -> Answer {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

@@ -19,4 +19,5 @@ mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use leaving::describe;
+pub(crate) use refusal::STORE_AWAY;
 pub(crate) use story::Story;

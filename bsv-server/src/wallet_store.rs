@@ -7,7 +7,7 @@ use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{
     EventCounts, PostgresWalletStore, RedbWalletStore, Timestamp, WalletStore, WalletStoreError,
 };
-use bsv_store::{AuditCheck, AuditEntry, StoreCounts, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreCounts, StoreError};
 use tokio::sync::watch;
 
 use crate::backup::BackupError;
@@ -152,12 +152,12 @@ impl WalletStore for AnyWalletStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
         match self {
-            Self::Redb(store) => store.audit_log(after, limit).await,
-            Self::Postgres(store) => store.audit_log(after, limit).await,
+            Self::Redb(store) => store.audit_log(page, limit).await,
+            Self::Postgres(store) => store.audit_log(page, limit).await,
         }
     }
 

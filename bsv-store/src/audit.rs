@@ -121,6 +121,15 @@ impl AuditEntry {
     }
 }
 
+/// Which entries of the log to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditPage {
+    /// The first ones after the entry with this number.
+    After(u64),
+    /// The last ones before the entry with this number.
+    Before(u64),
+}
+
 /// The values of the last entry that the next entry depends on. Zeros before the first entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditTail {

@@ -80,6 +80,12 @@ pub enum StoreError {
 /// The error of the storage engine, whichever engine it is.
 pub type EngineError = Arc<dyn std::error::Error + Send + Sync>;
 
+/// A database server fails, refuses, or cannot be reached: the cause of [`StoreError::Engine`] and
+/// [`StoreError::Commit`] of a store that is no file.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub struct ServerError(pub String);
+
 impl StoreError {
     /// Reports a stored record that does not decode. `reason` says why.
     pub fn damaged(reason: impl fmt::Display) -> Self {
@@ -94,6 +100,14 @@ impl StoreError {
             Self::Engine(error) | Self::Commit(error) | Self::Open { source: error, .. } => {
                 io_error(error).is_some_and(files::is_out_of_space)
             }
+            _ => false,
+        }
+    }
+
+    /// Whether the cause is a database server, and no file.
+    pub fn is_of_server(&self) -> bool {
+        match self {
+            Self::Engine(error) | Self::Commit(error) => error.is::<ServerError>(),
             _ => false,
         }
     }

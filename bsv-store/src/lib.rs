@@ -25,7 +25,7 @@ pub use zeroize::Zeroizing;
 pub use redb;
 
 pub use archive::{ArchiveError, ArchiveReader, ArchiveWriter};
-pub use audit::{AuditCheck, AuditEntry, AuditTail, KeyEvent};
+pub use audit::{AuditCheck, AuditEntry, AuditPage, AuditTail, KeyEvent};
 #[cfg(feature = "database")]
 pub use audit::{
     append_to_audit_log, copy_to_audit_log, create_audit_log, read_audit_log, verify_audit_log,
@@ -35,7 +35,7 @@ pub use database::{
     Database, DatabaseCopy, DatabaseOptions, Migration, Schema, StoreCounts, View, check_writable,
 };
 pub use durations::{DurationCounts, Durations};
-pub use error::{EngineError, StoreError};
+pub use error::{EngineError, ServerError, StoreError};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 #[cfg(feature = "group-writer")]
 pub use group_writer::{Batch, BatchRun, Batches, DatabaseBatches, GroupWriter, Tables};

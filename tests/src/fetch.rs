@@ -197,6 +197,12 @@ pub fn caddy() -> Command {
     debian("caddy", "12 MB", "true", "usr/bin/caddy")
 }
 
+/// A command that runs PgBouncer, out of Debian packages that are fetched on first use and not
+/// installed.
+pub fn pgbouncer() -> Command {
+    debian("pgbouncer", "1 MB", "true", "usr/sbin/pgbouncer")
+}
+
 /// A command that runs a program of a Debian package. `adapt` is done once in the directory of the
 /// files.
 fn debian(package: &str, size: &str, adapt: &str, program: &str) -> Command {

@@ -20,7 +20,7 @@ use crate::tls;
 /// How long a server may take until it answers.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Who the server runs as where the tests run as root, which it refuses.
-const NOBODY: u32 = 65534;
+pub(crate) const NOBODY: u32 = 65534;
 /// What the socket is named after of a server that listens at no port.
 const DEFAULT_PORT: u16 = 5432;
 
@@ -295,7 +295,7 @@ fn state_of(pid: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-fn give_to_nobody(path: &Path) {
+pub(crate) fn give_to_nobody(path: &Path) {
     if rustix::process::geteuid().is_root() {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }

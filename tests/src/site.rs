@@ -129,6 +129,11 @@ impl Site {
         self.settings.as_object_mut().unwrap().insert(name.to_owned(), value);
     }
 
+    /// Leaves a setting out.
+    pub fn unset(&mut self, name: &str) {
+        self.settings.as_object_mut().unwrap().remove(name);
+    }
+
     /// Sets an environment variable for the programs.
     pub fn set_env(&mut self, name: &str, value: impl AsRef<OsStr>) {
         self.environment.push((name.to_owned(), value.as_ref().to_owned()));

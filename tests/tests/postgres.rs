@@ -13,6 +13,7 @@ mod large;
 mod members;
 mod moving;
 mod pair;
+mod pooler;
 mod refusing;
 mod schema;
 mod server;

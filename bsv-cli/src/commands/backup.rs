@@ -11,6 +11,7 @@ use hyper::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
+use self::kept::Others;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files::STANDARD;
@@ -41,7 +42,7 @@ impl BackupArguments {
             (None, true) => self.write_to_standard_output(context).await,
             (None, false) => {
                 let written = self.write_to_file(context, &self.file).await?;
-                written.show(context, &[])
+                written.show(context, &Others::default())
             }
         }
     }
@@ -49,10 +50,10 @@ impl BackupArguments {
     /// Older backups are deleted once the new one exists.
     async fn write_into(self, context: &Context, keep: u16) -> Result<(), CliError> {
         let network = context.config()?.network.name();
-        let file = self.file.join(kept::new_name(network));
-        let written = self.write_to_file(context, &file).await?;
-        let deleted = kept::delete_oldest(&self.file, network, usize::from(keep))?;
-        written.show(context, &deleted)
+        let name = kept::new_name(network);
+        let written = self.write_to_file(context, &self.file.join(&name)).await?;
+        let others = kept::delete_oldest(&self.file, network, &name, usize::from(keep))?;
+        written.show(context, &others)
     }
 
     /// The file is read again before it gets its name.
@@ -102,15 +103,28 @@ struct Written {
 }
 
 impl Written {
-    fn show(&self, context: &Context, deleted: &[PathBuf]) -> Result<(), CliError> {
+    fn show(&self, context: &Context, others: &Others) -> Result<(), CliError> {
         let Self { file, len, lacking } = self;
-        let told = json!({ "file": file, "bytes": len, "lacksRevocationKeysOf": lacking, "deleted": deleted });
+        let Others { deleted, future } = others;
+        let told = json!({
+            "file": file,
+            "bytes": len,
+            "lacksRevocationKeysOf": lacking,
+            "deleted": deleted,
+            "fromTheFuture": future,
+        });
         context.print(told, || {
             let path = file.display();
             let deleted = deleted.iter().map(|it| format!("Deleted {}\n", it.display()));
+            let future = future.iter().map(|it| {
+                format!(
+                    "The name of {} lies in the future: it stays. Check the clock\n",
+                    it.display()
+                )
+            });
             format!("{len} bytes of keys, identities and the wallet are sealed in {path}\n")
                 + &describe(lacking)
-                + &deleted.collect::<String>()
+                + &deleted.chain(future).collect::<String>()
         })
     }
 }

@@ -24,9 +24,9 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
-    /// A scope of the token: wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read,
-    /// minerid:read, minerid:sign or minerid:rotate. The last three can be limited to one alias,
-    /// such as minerid:sign:ALIAS. May be given several times
+    /// A scope of the token: wallet:read, wallet:write, wallet:mark, wallet:pay, wallet:webhooks,
+    /// metrics:read, minerid:read, minerid:sign or minerid:rotate. The last three can be limited to
+    /// one alias, such as minerid:sign:ALIAS. May be given several times
     #[arg(long = "scope", value_name = "SCOPE", required = true)]
     scopes: Vec<Grant>,
     /// A name for the token

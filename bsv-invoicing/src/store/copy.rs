@@ -1,5 +1,6 @@
 //! Copying a wallet from one store to another, whichever they are.
 
+use bsv_store::AuditPage;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
@@ -74,7 +75,7 @@ async fn copy_audit_log(
 ) -> Result<(), WalletStoreError> {
     let mut after = 0;
     loop {
-        let entries = from.audit_log(after, AUDIT_PAGE).await?;
+        let entries = from.audit_log(AuditPage::After(after), AUDIT_PAGE).await?;
         let Some(last) = entries.last() else { return Ok(()) };
         after = last.number;
         to.execute(PutAudit(entries)).await?;

@@ -28,21 +28,21 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_store::{AuditCheck, AuditEntry, GroupWriter, StoreCounts, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, GroupWriter, StoreCounts, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 pub use self::options::{PostgresOptions, PostgresUrlError};
 
-use self::connection::{Connection, PATIENCE};
+use self::connection::{Connection, PATIENCE, expect_sessions};
 use self::error::{Failure, Unfit};
 use self::known::{Known, MOST_AT_ONCE, Wants};
 use self::reader::Reader;
 use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
-use self::schema::migrate;
-use self::shared::{Seen, Shared, expect_seen};
+use self::schema::{expect_same, migrate};
+use self::shared::{Seen, Shared};
 use self::step_file::{Recalled, StepKeeper, recall, remember};
 use self::transaction::{begin_snapshot, in_time, look, read_more};
 use self::upkeep::leave;
@@ -99,7 +99,7 @@ impl PostgresWalletStore {
         let begun = Instant::now();
         while !self.execute(JoinAlone).await? {
             if begun.elapsed() > WAITING {
-                return Err(StoreError::Engine(Arc::new(Unfit::InUse)).into());
+                return Err(StoreError::from(Unfit::InUse).into());
             }
             sleep(PERIOD).await;
         }
@@ -163,7 +163,7 @@ fn retire(shared: &Shared) -> Result<(), StoreError> {
         shared.want_presence(&mut wants);
         let (_, known) = transaction::begin(connection, &wants, Wants::default).await?;
         shared.read_presence(&known)?;
-        in_time(connection.execute_all("UPDATE meta SET name = 'moved wallet'; COMMIT")).await
+        in_time(connection.execute_all("UPDATE @meta SET name = 'moved wallet'; COMMIT")).await
     })
 }
 
@@ -222,7 +222,7 @@ fn begin(options: PostgresOptions) -> Result<Begun, StoreError> {
             None => (random_id()?, None),
         };
         if let Some(seen) = &kept {
-            expect_seen(&connection, seen).await?;
+            expect_same(&connection, &options, &incarnation, seen).await?;
         }
         let id = random_id()?;
         if memory.is_some() {
@@ -252,7 +252,11 @@ const STARTING: Duration = Duration::from_secs(30);
 async fn reach(options: &PostgresOptions) -> Result<Connection, Failure> {
     let begun = Instant::now();
     loop {
-        match Connection::open(options).await {
+        let reached = async {
+            expect_sessions(options).await?;
+            Connection::open(options).await
+        };
+        match reached.await {
             Err(Failure::Passing(_)) if options.memory.is_some() && begun.elapsed() < STARTING => {
                 sleep(PERIOD).await;
             }
@@ -330,11 +334,11 @@ impl WalletStore for PostgresWalletStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
         let shared = Arc::clone(&self.shared);
-        let read = tokio::task::spawn_blocking(move || audit::read(&shared, after, limit)).await;
+        let read = tokio::task::spawn_blocking(move || audit::read(&shared, page, limit)).await;
         Ok(read.map_err(|_| StoreError::Panicked)??)
     }
 

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bsv_store::{
-    AuditCheck, AuditEntry, Database, DatabaseBatches, DatabaseCopy, DatabaseOptions, DirLock,
-    FileError, GroupWriter, StoreCounts, StoreError, Tables, read_audit_log, verify_audit_log,
+    AuditCheck, AuditEntry, AuditPage, Database, DatabaseBatches, DatabaseCopy, DatabaseOptions,
+    DirLock, FileError, GroupWriter, StoreCounts, StoreError, Tables, read_audit_log,
+    verify_audit_log,
 };
 use redb::WriteTransaction;
 use tokio::sync::watch;
@@ -133,11 +134,11 @@ impl WalletStore for RedbWalletStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
         self.wait_for(move |database| {
-            Ok(database.read(|transaction| read_audit_log(transaction, after, limit))?)
+            Ok(database.read(|transaction| read_audit_log(transaction, page, limit))?)
         })
         .await
     }

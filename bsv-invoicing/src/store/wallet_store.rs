@@ -1,4 +1,4 @@
-use bsv_store::{AuditCheck, AuditEntry, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreError};
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -79,10 +79,10 @@ pub trait WalletStore: Send + Sync + 'static {
         None
     }
 
-    /// Up to `limit` entries of the audit log after the one of this number, in order.
+    /// Up to `limit` entries of a page of the audit log, in order.
     fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<AuditEntry>, WalletStoreError>> + Send;
 

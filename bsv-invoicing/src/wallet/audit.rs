@@ -1,6 +1,6 @@
 //! The audit log: what happens to keys.
 
-use bsv_store::{AuditCheck, AuditEntry, KeyEvent};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, KeyEvent};
 
 use crate::error::Error;
 use crate::ledger::{NoteKeyEvent, SEED_NAME};
@@ -23,9 +23,9 @@ impl<S: WalletStore> Wallet<S> {
         Ok(self.store.execute(NoteKeyEvent { event, subject }).await?)
     }
 
-    /// Up to `limit` entries of the audit log after the one of this number, in order.
-    pub async fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, Error> {
-        Ok(self.store.audit_log(after, limit).await?)
+    /// Up to `limit` entries of a page of the audit log, in order.
+    pub async fn audit_log(&self, page: AuditPage, limit: usize) -> Result<Vec<AuditEntry>, Error> {
+        Ok(self.store.audit_log(page, limit).await?)
     }
 
     /// Reads the whole audit log from the disk and checks that its entries fit together.

@@ -7,7 +7,7 @@ use bsv_invoicing::{
     EventFilter, EventKind, EventQuery, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery,
     MAX_SATOSHIS, Timestamp, UserDraft, WalletStore,
 };
-use bsv_store::KeyEvent;
+use bsv_store::{AuditPage, KeyEvent};
 
 use super::counted::Counted;
 use super::*;
@@ -201,10 +201,18 @@ pub(super) async fn adopt(store: &impl WalletStore) {
     assert_refused!(store.adopt([2; 20], KeyEvent::Made).await, Refusal::OtherWallet);
     let note = NoteKeyEvent { event: KeyEvent::Exported, subject: "words".to_owned() };
     store.execute(note).await.unwrap();
-    let log = store.audit_log(0, 9).await.unwrap();
+    let log = store.audit_log(AuditPage::After(0), 9).await.unwrap();
     let entries: Vec<_> = log.iter().map(|it| (&*it.event, &*it.subject)).collect();
     let names = [KeyEvent::Made, KeyEvent::Exported].map(KeyEvent::name);
     assert_eq!(entries, [(names[0], "wallet.seed"), (names[1], "words")]);
+    for (page, limit, expected) in [
+        (AuditPage::After(1), 9, &log[1..]),
+        (AuditPage::Before(2), 9, &log[..1]),
+        (AuditPage::Before(u64::MAX), 9, &log[..]),
+        (AuditPage::Before(u64::MAX), 1, &log[1..]),
+    ] {
+        assert_eq!(store.audit_log(page, limit).await.unwrap(), expected, "{page:?}");
+    }
     assert_eq!(store.owner().await.unwrap(), Some([1; 20]));
     assert_eq!(events(store).await, []);
 }

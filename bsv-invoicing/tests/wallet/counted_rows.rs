@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{RedbWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use tokio::sync::watch;
 
 use crate::counted::Counted;
@@ -53,10 +53,10 @@ impl WalletStore for CountingStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.store.audit_log(after, limit).await
+        self.store.audit_log(page, limit).await
     }
 
     async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {

@@ -1,4 +1,4 @@
-use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, KeyEvent, StoreError};
 use thiserror::Error;
 
 use crate::alias::Alias;
@@ -56,8 +56,12 @@ pub trait IdentityStore: Send + Sync + 'static {
     /// Adds another event of a key to the audit log.
     fn note_key_event(&self, event: KeyEvent, subject: &str) -> Result<(), IdentityStoreError>;
 
-    /// Up to `limit` entries of the audit log after the entry with this number, in order.
-    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError>;
+    /// Up to `limit` entries of a page of the audit log, in order.
+    fn audit_log(
+        &self,
+        page: AuditPage,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, IdentityStoreError>;
 
     /// Reads the audit log from the disk, from its beginning, and checks it.
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError>;

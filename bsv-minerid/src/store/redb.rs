@@ -1,9 +1,9 @@
 use std::path::Path;
 
 use bsv_store::{
-    AuditCheck, AuditEntry, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError, KeyEvent,
-    LockError, Migration, Schema, StoreCounts, StoreError, append_to_audit_log, create_audit_log,
-    read_audit_log, verify_audit_log,
+    AuditCheck, AuditEntry, AuditPage, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
+    KeyEvent, LockError, Migration, Schema, StoreCounts, StoreError, append_to_audit_log,
+    create_audit_log, read_audit_log, verify_audit_log,
 };
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
@@ -256,8 +256,12 @@ impl IdentityStore for RedbIdentityStore {
         })?
     }
 
-    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError> {
-        Ok(self.database.read(|transaction| read_audit_log(transaction, after, limit))?)
+    fn audit_log(
+        &self,
+        page: AuditPage,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, IdentityStoreError> {
+        Ok(self.database.read(|transaction| read_audit_log(transaction, page, limit))?)
     }
 
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {

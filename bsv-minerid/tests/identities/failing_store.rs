@@ -9,7 +9,7 @@ use bsv_minerid::{
     IdentityStore, IdentityStoreError, Import, MinerContact, MinerIds, Network, RedbIdentityStore,
     Vctx, VctxFinding, VctxView,
 };
-use bsv_store::{AuditCheck, AuditEntry, KeyEvent, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, KeyEvent, StoreError};
 use bsv_tx::{BlockHash, PrivateKey, Txid};
 
 use crate::import::write_home;
@@ -119,8 +119,12 @@ impl IdentityStore for FailingStore {
         self.write(|store| store.note_key_event(event, subject))
     }
 
-    fn audit_log(&self, after: u64, limit: usize) -> Result<Vec<AuditEntry>, IdentityStoreError> {
-        self.store.audit_log(after, limit)
+    fn audit_log(
+        &self,
+        page: AuditPage,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>, IdentityStoreError> {
+        self.store.audit_log(page, limit)
     }
 
     fn verify_audit_log(&self) -> Result<AuditCheck, IdentityStoreError> {

@@ -11,6 +11,8 @@ pub enum Scope {
     WalletRead,
     /// Create and delete invoices, create users.
     WalletWrite,
+    /// Declare invoices paid.
+    WalletMark,
     /// Spend the wallet's money.
     WalletPay,
     /// Make, change and read webhooks.
@@ -27,9 +29,10 @@ pub enum Scope {
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::WalletRead,
         Self::WalletWrite,
+        Self::WalletMark,
         Self::WalletPay,
         Self::WalletWebhooks,
         Self::MinerIdRead,
@@ -43,6 +46,7 @@ impl Scope {
         match self {
             Self::WalletRead => "wallet:read",
             Self::WalletWrite => "wallet:write",
+            Self::WalletMark => "wallet:mark",
             Self::WalletPay => "wallet:pay",
             Self::WalletWebhooks => "wallet:webhooks",
             Self::MinerIdRead => "minerid:read",
@@ -69,9 +73,9 @@ pub struct Grant {
 /// The text is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:pay, wallet:webhooks, metrics:read, \
-     minerid:read, minerid:sign or minerid:rotate, the last three also for one alias, such as \
-     minerid:sign:ALIAS"
+    "\"{0}\" is not a scope: use wallet:read, wallet:write, wallet:mark, wallet:pay, wallet:webhooks, \
+     metrics:read, minerid:read, minerid:sign or minerid:rotate, the last three also for one alias, \
+     such as minerid:sign:ALIAS"
 )]
 pub struct GrantParseError(String);
 
@@ -165,5 +169,8 @@ mod tests {
         assert!(!allows("minerid:sign:a", Scope::MinerIdSign, None));
         assert!(!allows("minerid:sign:a", Scope::MinerIdRotate, Some("a")));
         assert!(!allows("wallet:write", Scope::WalletPay, None));
+        for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::WalletMark) {
+            assert!(!allows(scope.name(), Scope::WalletMark, None), "{}", scope.name());
+        }
     }
 }

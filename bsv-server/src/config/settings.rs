@@ -328,14 +328,19 @@ impl Default for StoresSettings {
 }
 
 impl Settings {
-    /// Reads settings from `values`, which come from `origin`. A null setting counts as not set.
+    /// Reads settings from `values`, which come from `origin`. A null is refused: it would hide which
+    /// value counts, that of another origin or the default.
     pub(super) fn read(origin: &str, values: Value) -> Result<Self, ConfigError> {
         // Serde reads an array into a struct too, so arrays are refused here.
         if !values.is_object() {
             let reason = "settings are an object".to_owned();
             return Err(ConfigError::Malformed { origin: origin.to_owned(), reason });
         }
-        serde_path_to_error::deserialize(without_nulls(values)).map_err(|error| {
+        if let Some(setting) = first_null(&values) {
+            let reason = format!("{setting}: null is no value: leave the setting out");
+            return Err(ConfigError::Malformed { origin: origin.to_owned(), reason });
+        }
+        serde_path_to_error::deserialize(values).map_err(|error| {
             let path = error.path().to_string();
             let reason = error.into_inner().to_string();
             ConfigError::Malformed {
@@ -346,14 +351,12 @@ impl Settings {
     }
 }
 
-fn without_nulls(values: Value) -> Value {
-    match values {
-        Value::Object(members) => {
-            let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            members.map(|(name, value)| (name, without_nulls(value))).collect()
-        }
-        value => value,
-    }
+/// The name of the first setting that is null, such as `auth.jwtKey`.
+fn first_null(values: &Value) -> Option<String> {
+    values.as_object()?.iter().find_map(|(name, value)| match value {
+        Value::Null => Some(name.clone()),
+        value => Some(format!("{name}.{}", first_null(value)?)),
+    })
 }
 
 /// A setting that is never shown.

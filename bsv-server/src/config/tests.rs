@@ -88,6 +88,13 @@ fn mistakes_are_named() {
             "minerid.nodeListener.allowUnauthenticated",
         ),
         (json!([]), "settings are an object"),
+        (json!({"auth": null}), "auth: null is no value"),
+        (json!({"auth": {"requireToken": null}}), "auth.requireToken: null is no value"),
+        (json!({"payments": {"tls": null}}), "payments.tls: null is no value"),
+        (
+            json!({"wallet": {"payLimitSatoshis": null}}),
+            "wallet.payLimitSatoshis: null is no value",
+        ),
     ] {
         let error = error(settings);
         assert!(error.contains(expected), "{error}");

@@ -1,6 +1,6 @@
 use bsv_invoicing::Timestamp;
 use bsv_minerid::MinerIds;
-use bsv_store::{AuditCheck, AuditEntry};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) enum Route {
 }
 
 /// The most entries in one answer.
-pub(super) const PAGE: usize = 1000;
+const PAGE: usize = 1000;
 
 /// Shows what happened to keys and to access.
 pub(super) async fn answer(
@@ -35,22 +35,26 @@ pub(super) async fn answer(
     let body = match route {
         Route::Entries => {
             let after = number_parameter(request.uri(), "after")?.unwrap_or(0);
-            entries(managed, log, after).await?.iter().map(describe_entry).collect()
+            entries(managed, log, AuditPage::After(after))
+                .await?
+                .iter()
+                .map(describe_entry)
+                .collect()
         }
         Route::Check => describe_check(&check(managed, log).await?),
     };
     Ok(answer::json(StatusCode::OK, &body))
 }
 
-/// Up to [`PAGE`] entries of the named log, after the entry with a number.
+/// Up to [`PAGE`] entries of the named log.
 pub(super) async fn entries(
     managed: &Managed,
     log: &str,
-    after: u64,
+    page: AuditPage,
 ) -> Result<Vec<AuditEntry>, Problem> {
     match log {
-        "wallet" => Ok(managed.wallet()?.audit_log(after, PAGE).await?),
-        "minerid" => managed.on_identities(move |ids| ids.audit_log(after, PAGE)).await,
+        "wallet" => Ok(managed.wallet()?.audit_log(page, PAGE).await?),
+        "minerid" => managed.on_identities(move |ids| ids.audit_log(page, PAGE)).await,
         _ => Err(unknown_log(log)),
     }
 }

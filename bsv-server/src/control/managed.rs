@@ -16,7 +16,7 @@ use crate::access::Tokens;
 use crate::health::Health;
 use crate::http::Problem;
 use crate::minerid::Refusal;
-use crate::opening::{Failures, Stores};
+use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_log::RequestId;
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;
@@ -26,6 +26,8 @@ use crate::wallet_store::Wallet;
 pub(crate) struct Managed {
     pub(super) network: Network,
     pub(super) network_dir: PathBuf,
+    /// The directories that hold the data.
+    pub(super) dirs: Vec<PathBuf>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) revocation_keys: Arc<RevocationKeys>,
     pub(super) health: Arc<Health>,
@@ -55,6 +57,7 @@ impl Managed {
         Self {
             network: config.network,
             network_dir: config.network_dir.clone(),
+            dirs: own_dirs(config),
             tokens: Arc::clone(&stores.tokens),
             revocation_keys: Arc::new(RevocationKeys::new(&config.keystore, program)),
             health,

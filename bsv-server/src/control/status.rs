@@ -3,7 +3,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bsv_invoicing::Timestamp;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_network::{ChainTip, NodeRpc};
-use bsv_store::KeyEvent;
+use bsv_store::{AuditPage, KeyEvent};
 use bsv_tx::Network;
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use super::identities::{alarms, describe};
 use super::managed::Managed;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
+use crate::opening::{open_to_others, open_to_others_text};
 use crate::surface::Surface;
 
 /// The age of the newest block, in seconds, from which the node probably no longer follows the
@@ -32,6 +33,7 @@ pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
     let is_sealed = managed.keystore().ok().map(|keystore| !keystore.is_plain());
     let mut attention: Vec<_> = managed.failures().map(str::to_owned).collect();
     attention.extend(of_readiness(&readiness));
+    attention.extend(open_to_others(&managed.dirs).map(open_to_others_text));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_webhooks(wallet.as_ref()));
@@ -101,34 +103,34 @@ fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
     Some(identities.chain(broken).collect())
 }
 
-/// The start of the last backup that did not fail.
+/// The start of the last backup that did not fail. Reads the log from its end.
 async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
     let log = match managed.wallet() {
         Ok(_) => "wallet",
         Err(_) => "minerid",
     };
-    let (mut last, mut after) = (None, 0);
+    let (mut before, mut failed) = (u64::MAX, 0);
     loop {
-        let entries = audit::entries(managed, log, after).await?;
-        let Some(newest) = entries.last() else { break };
-        after = newest.number;
-        for entry in entries {
-            let is_failure = entry.event == KeyEvent::Failed.name()
-                && entry.subject == KeyEvent::BackedUp.name();
-            if entry.event == KeyEvent::BackedUp.name() {
-                last = Some(Timestamp::from_micros(entry.at_micros).to_string());
-            } else if is_failure {
-                last = None;
+        let entries = audit::entries(managed, log, AuditPage::Before(before)).await?;
+        let Some(oldest) = entries.first() else { return Ok(None) };
+        before = oldest.number;
+        for entry in entries.iter().rev() {
+            if entry.event == KeyEvent::Failed.name() && entry.subject == KeyEvent::BackedUp.name()
+            {
+                failed += 1;
+            } else if entry.event == KeyEvent::BackedUp.name() && failed > 0 {
+                failed -= 1;
+            } else if entry.event == KeyEvent::BackedUp.name() {
+                return Ok(Some(Timestamp::from_micros(entry.at_micros).to_string()));
             }
         }
     }
-    Ok(last)
 }
 
 fn of_readiness(readiness: &Readiness) -> Vec<String> {
     let mut attention = Vec::new();
     if readiness.store == StoreState::NotWritable {
-        attention.push("the disk cannot be written to: see the log of the server".to_owned());
+        attention.push("a store cannot be written to: see the log of the server".to_owned());
     }
     for store in &readiness.damaged {
         attention.push(format!(

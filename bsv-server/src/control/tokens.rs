@@ -10,6 +10,7 @@ use super::managed::{Managed, bad_request};
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::request_log::RequestId;
+use crate::wallet::STORE_AWAY;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -125,6 +126,11 @@ impl From<ChangeError> for Problem {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };
-        Self::of_status(status, error.to_string())
+        match &error {
+            ChangeError::Database(cause) if cause.is_of_server() => {
+                Self::new(status, STORE_AWAY, error.to_string())
+            }
+            error => Self::of_status(status, error.to_string()),
+        }
     }
 }

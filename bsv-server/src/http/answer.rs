@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::Stream;
 use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -72,6 +72,14 @@ pub fn no_content() -> Answer {
 pub(crate) fn not_modified() -> Answer {
     let mut answer = no_content();
     *answer.status_mut() = StatusCode::NOT_MODIFIED;
+    answer
+}
+
+/// The answer to a request whose head cannot be read, after which the connection is closed.
+pub(super) fn bad_head() -> Answer {
+    let mut answer = Response::new(AnswerBody::Whole(Full::default()));
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
-use hyper::StatusCode;
 use hyper::body::Body;
+use hyper::header::CONTENT_ENCODING;
+use hyper::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 use thiserror::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -117,6 +118,12 @@ impl Drop for LargePlace {
             }
         }
     }
+}
+
+/// Whether the headers say that the body is compressed, or encoded in another way.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// A whole body, with its place if it is large.

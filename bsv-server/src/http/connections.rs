@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -44,6 +44,8 @@ pub(super) struct Activity {
     started: Instant,
     /// [`BUSY`], [`GIVEN_UP`], or the start of being idle, in milliseconds after `started`.
     state: AtomicU64,
+    /// Whether no request has begun yet.
+    is_new: AtomicBool,
     /// [`NOT_AWAITED`], or the start of waiting for more of a body, in milliseconds after
     /// `started`.
     body_awaited: AtomicU64,
@@ -81,9 +83,11 @@ pub(super) struct Entry {
 const BUSY: u64 = u64::MAX;
 const GIVEN_UP: u64 = u64::MAX - 1;
 const NOT_AWAITED: u64 = u64::MAX;
-/// How long a connection may be idle before it can be given up. The request of a new connection is
-/// on its way.
+/// How long a connection may be idle before it can be given up, and how long a new one may be idle
+/// after a stop has begun: its first request is on its way.
 const GRACE: Duration = Duration::from_millis(250);
+/// How long bodies may still arrive after a stop has begun.
+const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a body or a reader may stall before the connection can be given up.
 const STALL_GRACE: Duration = Duration::from_secs(2);
 
@@ -143,19 +147,21 @@ impl Connections {
         }
     }
 
-    /// Gives up the waiting connections that keep a listener from stopping: those that have waited
-    /// too long, with `bodies` also all that wait for more of a body, and with `readers` also all
-    /// whose answer is not taken at once.
-    pub(super) fn give_up_waiting(&self, bodies: bool, readers: bool) {
+    /// Gives up the waiting connections that keep a listener from stopping, `stopping` after the stop
+    /// has begun: those that have waited too long, soon also those that wait for more of a body, and
+    /// those of strangers whose answer is not taken at once.
+    pub(super) fn give_up_waiting(&self, stopping: Duration, of_strangers: bool) {
         let now = self.started.elapsed();
+        let is_late = stopping >= BODY_PATIENCE;
         for connection in self.open().values() {
             let Some(wait) = connection.activity.wait() else { continue };
             let is_unwanted = match wait.of {
-                Awaited::Request => false,
-                Awaited::Body => bodies,
-                Awaited::Reader => readers,
+                Awaited::Request if connection.activity.is_new() => stopping >= GRACE,
+                Awaited::Request => wait.is_over(now),
+                Awaited::Body => is_late || wait.is_over(now),
+                Awaited::Reader => (is_late && of_strangers) || wait.is_over(now),
             };
-            if is_unwanted || wait.is_over(now) {
+            if is_unwanted {
                 connection.activity.give_up(&wait);
             }
         }
@@ -210,6 +216,7 @@ impl Activity {
         Arc::new(Self {
             started,
             state: AtomicU64::new(started.elapsed().as_millis() as u64),
+            is_new: AtomicBool::new(true),
             body_awaited: AtomicU64::new(NOT_AWAITED),
             reader_awaited: AtomicU64::new(NOT_AWAITED),
             given_up: Notify::new(),
@@ -220,7 +227,13 @@ impl Activity {
     pub(super) fn begin(self: &Arc<Self>) -> Option<Busy> {
         let begin = |state| (state != GIVEN_UP).then_some(BUSY);
         self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin).ok()?;
+        self.is_new.store(false, Ordering::Relaxed);
         Some(Busy(Arc::clone(self)))
+    }
+
+    /// Whether no request has begun yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Relaxed)
     }
 
     /// Tells whether a part of an answer waits for its reader.
@@ -395,22 +408,25 @@ mod tests {
     #[test]
     fn a_stop_waits_for_nobody_who_lets_it_wait() {
         let connections = Connections::new();
-        let entries = [0, 1, 2, 3].map(|number| connections.enter(number, None));
-        let [idle, body, reader, at_work] = entries.each_ref().map(|entry| &entry.activity);
+        let entries = [0, 1, 2, 3, 4].map(|number| connections.enter(number, None));
+        let [new, idle, body, reader, at_work] = entries.each_ref().map(|entry| &entry.activity);
         let _busy = [body, reader, at_work].map(|it| it.begin().unwrap());
+        drop(idle.begin().unwrap());
         body.body_awaited.store(body.now(), Ordering::Relaxed);
         reader.set_stalled(true);
         let given_up = || entries.each_ref().map(is_given_up);
-        connections.give_up_waiting(false, false);
-        assert_eq!(given_up(), [false; 4], "a request may be on its way");
-        idle.state.store(0, Ordering::Relaxed);
+        connections.give_up_waiting(Duration::ZERO, false);
+        assert_eq!(given_up(), [false; 5], "a request may be on its way");
+        assert!(new.is_new() && !idle.is_new());
         sleep(GRACE);
-        connections.give_up_waiting(false, false);
-        assert_eq!(given_up(), [true, false, false, false]);
-        connections.give_up_waiting(true, false);
-        assert_eq!(given_up(), [true, true, false, false]);
-        connections.give_up_waiting(true, true);
-        assert_eq!(given_up(), [true, true, true, false]);
+        connections.give_up_waiting(Duration::ZERO, false);
+        assert_eq!(given_up(), [false, true, false, false, false], "a first request may be");
+        connections.give_up_waiting(GRACE, false);
+        assert_eq!(given_up(), [true, true, false, false, false]);
+        connections.give_up_waiting(BODY_PATIENCE, false);
+        assert_eq!(given_up(), [true, true, true, false, false]);
+        connections.give_up_waiting(BODY_PATIENCE, true);
+        assert_eq!(given_up(), [true, true, true, true, false]);
     }
 
     #[test]

@@ -1,11 +1,24 @@
 use std::net::IpAddr;
 
-use hyper::HeaderMap;
 use hyper::header::{HOST, HeaderName, HeaderValue, ORIGIN, REFERER, USER_AGENT};
+use hyper::{HeaderMap, Request, Version};
 
 const FOREIGN_PAGE: &str = "Forbidden: the request comes from a web page of another origin";
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// Whether a request says clearly which host it is for (RFC 9112, section 3.2). A front end and this
+/// server could take another one for different hosts.
+pub(super) fn names_one_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.as_bytes(),
+        (None, _) if request.version() < Version::HTTP_11 => b"",
+        _ => return false,
+    };
+    let target = request.uri().authority();
+    target.is_none_or(|target| target.as_str().as_bytes().eq_ignore_ascii_case(host))
+}
 
 /// Refuses requests that a web page of another origin makes a local browser send, and answers the
 /// reason. A local service without credentials would obey them.
@@ -91,6 +104,29 @@ mod tests {
             .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
             .collect();
         check_origin(&headers, &["pool.internal".to_owned()]).is_ok()
+    }
+
+    #[test]
+    fn a_request_is_for_one_host() {
+        let names = |version, uri: &str, hosts: &[&str]| {
+            let request = Request::builder().version(version).uri(uri);
+            let request = hosts.iter().fold(request, |request, host| request.header(HOST, *host));
+            names_one_host(&request.body(()).unwrap())
+        };
+        let (old, new) = (Version::HTTP_10, Version::HTTP_11);
+        assert!(names(new, "/", &["a:1"]) && names(new, "http://A:1/", &["a:1"]));
+        assert!(names(new, "/", &[""]) && names(old, "/", &[]));
+        for (version, uri, hosts) in [
+            (new, "/", &[][..]),
+            (new, "/", &["a", "a"]),
+            (old, "/", &["a", "a"]),
+            (new, "http://a/", &["b"]),
+            (new, "http://a/", &["a:80"]),
+            (new, "http://a/", &[]),
+            (old, "http://a/", &[]),
+        ] {
+            assert!(!names(version, uri, hosts), "{version:?} {uri} {hosts:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,22 +11,23 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
+use hyper_util::server::graceful::GracefulConnection;
 use ipnet::IpNet;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::Answer;
 use super::connections::{Activity, AwaitedBody, BusyBody, Connections, Room};
+use super::guard::names_one_host;
 use super::peers::{Peers, Place};
 use super::tls::Tls;
 use super::transport::Transport;
 use super::write_timeout::WriteTimeout;
+use super::{Answer, answer};
 
 /// The limits on what strangers can make a listener hold.
 #[derive(Clone, Debug)]
@@ -68,8 +70,6 @@ const SEND_BUFFER: usize = 128 << 10;
 /// How much of a streamed answer waits for the kernel, and how much of a body is read at once, in
 /// bytes.
 const MAX_BUFFER: usize = 64 << 10;
-/// How long bodies may still arrive after a shutdown has begun.
-const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// How often connections are examined that keep a listener from stopping.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -151,6 +151,10 @@ where
     let stream = Transport::new(stream, acceptor);
     let service = service_fn(move |request| {
         let Some(busy) = activity.begin() else { return Either::Left(ready(Err(GivenUp))) };
+        if !names_one_host(&request) {
+            let answer = answer::bad_head().map(|body| BusyBody::new(body, busy));
+            return Either::Left(ready(Ok(answer)));
+        }
         let answer = handler(request.map(|body| AwaitedBody::new(body, Arc::clone(&activity))));
         // The future is on the heap, so that an idle connection does not hold its memory. It is no
         // async block, which would hold `answer` twice.
@@ -176,7 +180,7 @@ pub(crate) async fn serve<L, H, F>(
     F: Future<Output = Answer> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(limits.connections as usize + ENDING));
-    let graceful = GracefulShutdown::new();
+    let stop = watch::Sender::new(());
     tokio::pin!(shutdown);
     for number in 0.. {
         let accepted = tokio::select! {
@@ -221,7 +225,8 @@ pub(crate) async fn serve<L, H, F>(
         let acceptor = tls.as_ref().map(|tls| tls.acceptor());
         let connection = serve_one(stream, acceptor.as_ref(), &limits, activity, answer);
         // On the heap: the task would hold it twice.
-        let connection = Box::pin(graceful.watch(connection));
+        let connection =
+            Box::pin(until_stop(connection, stop.subscribe(), Arc::clone(&entry.activity)));
         tokio::spawn(async move {
             tokio::select! {
                 biased;
@@ -240,18 +245,43 @@ pub(crate) async fn serve<L, H, F>(
     let of_strangers = limits.peers.is_some();
     let give_up = async {
         loop {
-            let is_patient = begun.elapsed() < BODY_PATIENCE;
-            connections.give_up_waiting(!is_patient, !is_patient && of_strangers);
+            connections.give_up_waiting(begun.elapsed(), of_strangers);
             sleep(DRAIN_INTERVAL).await;
         }
     };
-    let drained = timeout(limits.drain_timeout, graceful.shutdown());
+    stop.send_replace(());
+    let drained = timeout(limits.drain_timeout, stop.closed());
     tokio::select! {
         drained = drained => if drained.is_err() {
             tracing::warn!("some requests did not end in time and are cut off");
         },
         () = give_up => {}
     }
+}
+
+/// Answers the requests of a connection. After a stop the connection ends with the request in
+/// flight, or with its first one, which may still be on its way.
+async fn until_stop<C: GracefulConnection>(
+    connection: C,
+    mut stop: watch::Receiver<()>,
+    activity: Arc<Activity>,
+) -> Result<(), C::Error> {
+    let mut connection = pin!(connection);
+    let stopped = async {
+        let _ = stop.changed().await;
+        while activity.is_new() {
+            sleep(DRAIN_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = &mut connection => return ended,
+        () = stopped => connection.as_mut().graceful_shutdown(),
+    }
+    // The receiver tells until the end that there is a connection.
+    let ended = connection.await;
+    drop(stop);
+    ended
 }
 
 /// Waits for a place for a connection of `peer`, if necessary that of a connection that waits for
@@ -277,9 +307,38 @@ async fn place(
 
 #[cfg(test)]
 mod tests {
+    use hyper::StatusCode;
     use rustix::net::sockopt::socket_send_buffer_size;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_new_connection_sends_its_first_request_after_a_stop_and_an_idle_one_holds_nothing_up()
+     {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (connections, stop) = (Connections::new(), Notify::new());
+        let handler = |_, _| async { answer::text(StatusCode::OK, "answered") };
+        let limits = Limits::default();
+        let serving =
+            serve(listener, None, limits, Arc::clone(&connections), handler, stop.notified());
+        let calling = async {
+            let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+            let _idle = tokio::net::TcpStream::connect(address).await.unwrap();
+            while connections.count() < 2 {
+                sleep(DRAIN_INTERVAL).await;
+            }
+            stop.notify_one();
+            while tokio::net::TcpStream::connect(address).await.is_ok() {}
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut answered = String::new();
+            client.read_to_string(&mut answered).await.unwrap();
+            assert!(answered.ends_with("answered"), "{answered}");
+        };
+        tokio::join!(serving, calling);
+    }
 
     #[tokio::test]
     async fn the_kernel_holds_little_of_an_answer_for_a_peer_who_does_not_read() {

@@ -26,7 +26,6 @@ use crate::wallet_store::Wallet;
 pub(crate) struct Page {
     wallet: Arc<Wallet>,
     frame: Frame,
-    assets: Assets,
     policy: HeaderValue,
     cache: Cache,
     places: StreamPlaces,
@@ -76,7 +75,7 @@ impl Page {
         peers: &Arc<Peers>,
     ) -> Option<Self> {
         let page = config.payments.page.as_ref()?;
-        let assets = Assets::new();
+        let assets = Assets::all();
         let frame = Frame {
             script: assets.script().to_owned(),
             style: assets.style().to_owned(),
@@ -88,7 +87,6 @@ impl Page {
         Some(Self {
             wallet: Arc::clone(wallet),
             frame,
-            assets,
             policy: content_policy(page),
             cache: Cache::default(),
             places: StreamPlaces::new(config.payments.streams, full),
@@ -124,13 +122,12 @@ impl Page {
             }
             Route::Stream => self.stream(name, request.method(), peer).await,
             Route::Qr => self.qr(name, request.uri()).await,
-            Route::Asset => self.asset(name),
+            Route::Asset => asset(name),
         }
     }
 
     async fn page(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
-        let asked = parameters(request.uri()).find(|(name, _)| name == "lang");
-        let texts = Texts::choose(asked.as_ref().map(|(_, tag)| tag.as_ref()), request.headers());
+        let texts = Texts::asked(request.head);
         let (status, html) = match self.wallet.checkout(id).await {
             Ok(checkout) => (StatusCode::OK, self.html(checkout, texts).await?),
             Err(Error::UnknownInvoice(_)) => {
@@ -141,9 +138,7 @@ impl Page {
         };
         let mut answer = answer::answer(status, "text/html; charset=utf-8", html);
         protect(&mut answer, self.policy.clone());
-        let headers = answer.headers_mut();
-        headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(texts.tag));
-        headers.insert(VARY, HeaderValue::from_static(ACCEPT_LANGUAGE.as_str()));
+        describe_language(&mut answer, texts);
         Ok(answer)
     }
 
@@ -203,14 +198,21 @@ impl Page {
         protect(&mut answer, HeaderValue::from_static("default-src 'none'"));
         Ok(answer)
     }
+}
 
-    fn asset(&self, name: &str) -> Result<Answer, Problem> {
-        let missing = || {
-            let detail = "there is no such file: load the page again";
-            Problem::of_status(StatusCode::NOT_FOUND, detail)
-        };
-        self.assets.answer(name).ok_or_else(missing)
-    }
+fn asset(name: &str) -> Result<Answer, Problem> {
+    let missing = || {
+        let detail = "there is no such file: load the page again";
+        Problem::of_status(StatusCode::NOT_FOUND, detail)
+    };
+    Assets::all().answer(name).ok_or_else(missing)
+}
+
+/// Adds the headers about the language of a page.
+pub(super) fn describe_language(answer: &mut Answer, texts: &'static Texts) {
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(texts.tag));
+    headers.insert(VARY, HeaderValue::from_static(ACCEPT_LANGUAGE.as_str()));
 }
 
 impl Form {

@@ -1,9 +1,10 @@
 //! The script, the style and the icon of payment pages, whose names change with their contents.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use hyper::StatusCode;
-use hyper::header::{CACHE_CONTROL, HeaderValue};
+use hyper::header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, answer};
@@ -23,8 +24,15 @@ pub(super) struct Assets {
     icon: Asset,
 }
 
+static ALL: LazyLock<Assets> = LazyLock::new(Assets::new);
+
 impl Assets {
-    pub(super) fn new() -> Self {
+    /// The files.
+    pub(super) fn all() -> &'static Self {
+        &ALL
+    }
+
+    fn new() -> Self {
         let script = include_str!("../../assets/page.js");
         let style = include_str!("../../assets/page.css");
         let icon = include_str!("../../assets/icon.svg");
@@ -56,7 +64,9 @@ impl Assets {
             [&self.script, &self.style, &self.icon].into_iter().find(|asset| asset.name == name)?;
         let mut answer = answer::answer(StatusCode::OK, content_type, *text);
         let forever = HeaderValue::from_static("max-age=31536000, immutable");
-        answer.headers_mut().insert(CACHE_CONTROL, forever);
+        let headers = answer.headers_mut();
+        headers.insert(CACHE_CONTROL, forever);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         Some(answer)
     }
 }

@@ -8,6 +8,9 @@ use std::cmp::Reverse;
 
 use hyper::HeaderMap;
 use hyper::header::{ACCEPT_LANGUAGE, HeaderValue};
+use hyper::http::request::Parts;
+
+use crate::http::parameters;
 
 /// The languages. The first is the default.
 const ALL: [&Texts; 2] = [&en::TEXTS, &de::TEXTS];
@@ -70,12 +73,20 @@ pub(super) struct Texts {
     pub(super) language: &'static str,
     pub(super) missing: &'static str,
     pub(super) missing_hint: &'static str,
+    pub(super) busy: &'static str,
+    pub(super) busy_hint: &'static str,
 }
 
 impl Texts {
+    /// The texts for a request.
+    pub(super) fn asked(head: &Parts) -> &'static Self {
+        let asked = parameters(&head.uri).find(|(name, _)| name == "lang");
+        Self::choose(asked.as_ref().map(|(_, tag)| tag.as_ref()), &head.headers)
+    }
+
     /// The texts in the requested language, if there is one with that tag, otherwise in the
     /// language that the browser prefers.
-    pub(super) fn choose(asked: Option<&str>, headers: &HeaderMap) -> &'static Self {
+    fn choose(asked: Option<&str>, headers: &HeaderMap) -> &'static Self {
         let accepted =
             headers.get(ACCEPT_LANGUAGE).and_then(|value: &HeaderValue| value.to_str().ok());
         asked

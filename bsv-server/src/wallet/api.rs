@@ -88,11 +88,30 @@ fn declared() -> impl Iterator<Item = Declared<Route>> {
 impl Route {
     /// The scope that a request needs.
     fn scope(self, method: &Method) -> Scope {
-        match (self, method) {
+        match (self, method.is_safe()) {
             (Self::Webhooks(_), _) => Scope::WalletWebhooks,
-            (_, &Method::GET | &Method::HEAD) => Scope::WalletRead,
-            (Self::Pay | Self::Refund | Self::Cancel | Self::Withdrawals, _) => Scope::WalletPay,
-            _ => Scope::WalletWrite,
+            (Self::Mark, _) => Scope::WalletMark,
+            (Self::Pay | Self::Refund | Self::Cancel, _) | (Self::Withdrawals, false) => {
+                Scope::WalletPay
+            }
+            (Self::Invoices | Self::Invoice | Self::Users, false) => Scope::WalletWrite,
+            (Self::Invoices | Self::Invoice | Self::Users | Self::Withdrawals, true)
+            | (
+                Self::Payments
+                | Self::Settlement
+                | Self::Outgoing
+                | Self::OutgoingPayment
+                | Self::OutgoingBeef
+                | Self::Withdrawal
+                | Self::User
+                | Self::Balance
+                | Self::BalanceDetails
+                | Self::Receipts
+                | Self::Export
+                | Self::Events
+                | Self::EventStream,
+                _,
+            ) => Scope::WalletRead,
         }
     }
 

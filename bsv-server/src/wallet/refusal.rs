@@ -115,6 +115,9 @@ impl From<&Error> for Problem {
     }
 }
 
+/// The code of a failure of a database that is no file.
+pub(crate) const STORE_AWAY: &str = "store-away";
+
 fn impossible(code: &'static str, text: String) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text)
 }
@@ -128,6 +131,9 @@ fn disk_failure(error: &Error) -> Problem {
     let (code, cause) = match error {
         Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
             ("store-damaged", "the store is damaged: see the log of the server")
+        }
+        Error::Store(error) if error.is_of_server() => {
+            (STORE_AWAY, "the database is not available")
         }
         _ if error.is_out_of_space() => ("disk-full", "no space is left on the disk"),
         _ => ("disk-failed", "the disk cannot be read or written"),

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{AuditCheck, AuditEntry, KeyEvent};
+use super::{AuditCheck, AuditEntry, AuditPage, KeyEvent};
 use crate::error::StoreError;
 
 /// From the number of an entry to its time, event, subject and the hash of the entry before.
@@ -46,19 +46,26 @@ pub fn copy_to_audit_log(
     Ok(())
 }
 
-/// Up to `limit` entries after the one with this number, in order.
+/// Up to `limit` entries of a page, in order.
 pub fn read_audit_log(
     transaction: &ReadTransaction,
-    after: u64,
+    page: AuditPage,
     limit: usize,
 ) -> Result<Vec<AuditEntry>, StoreError> {
-    let rows = transaction.open_table(AUDIT)?.range(after.saturating_add(1)..)?;
-    rows.take(limit)
-        .map(|row| {
-            let (number, row) = row?;
-            Ok(entry(number.value(), row.value()))
-        })
-        .collect()
+    let table = transaction.open_table(AUDIT)?;
+    let rows: Vec<_> = match page {
+        AuditPage::After(number) => table.range(number.saturating_add(1)..)?.take(limit).collect(),
+        AuditPage::Before(number) => {
+            let mut rows: Vec<_> = table.range(..number)?.rev().take(limit).collect();
+            rows.reverse();
+            rows
+        }
+    };
+    let entries = rows.into_iter().map(|row| {
+        let (number, row) = row?;
+        Ok(entry(number.value(), row.value()))
+    });
+    entries.collect()
 }
 
 /// Reads the log from its beginning to the first entry that does not fit.
@@ -118,10 +125,20 @@ mod tests {
     #[test]
     fn entries_are_numbered_and_chained() {
         let (_dir, database) = log_of(3);
-        let entries = database.read(|transaction| read_audit_log(transaction, 1, 9)).unwrap();
+        let read = |page, limit| {
+            let read = database.read(|transaction| read_audit_log(transaction, page, limit));
+            read.unwrap()
+        };
+        let entries = read(AuditPage::After(1), 9);
         assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(entries[1].previous, entries[0].hash());
         assert_eq!((entries[1].event.as_str(), entries[1].subject.as_str()), ("made", "pool_3"));
+        let numbers =
+            |page, limit| read(page, limit).iter().map(|entry| entry.number).collect::<Vec<_>>();
+        assert_eq!(numbers(AuditPage::After(0), 2), [1, 2]);
+        assert_eq!(numbers(AuditPage::Before(u64::MAX), 2), [2, 3]);
+        assert_eq!(numbers(AuditPage::Before(2), 2), [1]);
+        assert_eq!(numbers(AuditPage::Before(0), 2), [0; 0]);
         let found = check(&database);
         assert_eq!((found.entries, found.head, found.fault), (3, entries[1].hash(), None));
     }

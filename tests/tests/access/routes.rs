@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_server::Surface;
+use bsv_tests::openapi::Description;
 use bsv_tests::{Client, Reply, Site};
+use serde_json::json;
 
 use crate::access::Guarded;
 use crate::access::guarded::create;
@@ -27,9 +29,10 @@ struct Route {
     status: u16,
 }
 
-const SCOPES: [&str; 8] = [
+const SCOPES: [&str; 9] = [
     "wallet:read",
     "wallet:write",
+    "wallet:mark",
     "wallet:pay",
     "wallet:webhooks",
     "minerid:read",
@@ -58,7 +61,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
         ("GET", "/api/v1/invoices/000000000000/payments", "", "wallet:read", 404),
         ("GET", "/api/v1/invoices/000000000000/settlement", "", "wallet:read", 404),
-        ("POST", "/api/v1/invoices/000000000000/mark", MARK, "wallet:write", 404),
+        ("POST", "/api/v1/invoices/000000000000/mark", MARK, "wallet:mark", 404),
         ("GET", "/api/v1/outgoing", "", "wallet:read", 200),
         ("GET", "/api/v1/outgoing/1", "", "wallet:read", 404),
         ("GET", "/api/v1/withdrawals", "", "wallet:read", 200),
@@ -146,6 +149,12 @@ fn fits(pattern: &str, path: &str) -> bool {
     pattern.len() == path.len() && pairs.all(|(part, given)| part.starts_with('{') || part == given)
 }
 
+/// The pattern of a path. If several fit, the one with the most fixed parts counts.
+fn pattern_of<'p>(patterns: &[&'p str], path: &str) -> Option<&'p str> {
+    let fitting = patterns.iter().filter(|pattern| fits(pattern, path));
+    fitting.min_by_key(|pattern| pattern.matches('{').count()).copied()
+}
+
 /// Checks that `asked` names every method of every path that the listener answers.
 fn check_complete(
     surface: Surface,
@@ -154,11 +163,6 @@ fn check_complete(
     asked: &[(&'static str, String)],
 ) {
     let patterns = bsv_server::patterns(surface);
-    // If several patterns match, the one with the most fixed parts counts.
-    let pattern_of = |path: &str| {
-        let fitting = patterns.iter().filter(|pattern| fits(pattern, path));
-        fitting.min_by_key(|pattern| pattern.matches('{').count()).copied()
-    };
     let authorization = format!("Bearer {token}");
     for pattern in &patterns {
         let path = pattern.replace(['{', '}'], "");
@@ -172,7 +176,7 @@ fn check_complete(
         assert_eq!((reply.status, reply.header("allow")), (204, Some(allowed)), "{pattern}");
         for allowed in methods.split(", ") {
             let is_asked = |(method, path): &(&str, String)| {
-                *method == allowed && pattern_of(path) == Some(pattern)
+                *method == allowed && pattern_of(&patterns, path) == Some(pattern)
             };
             assert!(asked.iter().any(is_asked), "the table lacks {allowed} {pattern}");
         }
@@ -203,6 +207,20 @@ fn the_table_names_every_route() {
             assert_eq!(client.send(method, path, &[], b"").status, 200, "{method} {path}");
         }
         check_complete(surface, client, &token, &[routes.as_slice(), &open_to_all].concat());
+    }
+}
+
+#[test]
+fn the_descriptions_name_the_scopes_of_the_table() {
+    for (surface, listener) in [(Surface::Wallet, "wallet"), (Surface::MinerId, "minerid")] {
+        let patterns = bsv_server::patterns(surface);
+        let paths = &Description::of(listener).document()["paths"];
+        for Route { method, path, scope, .. } in routes() {
+            let path = path.strip_suffix('/').unwrap_or(&path);
+            let Some(pattern) = pattern_of(&patterns, path) else { continue };
+            let security = &paths[pattern][method.to_lowercase()]["security"];
+            assert_eq!(*security, json!([{"token": [scope]}]), "{method} {pattern}");
+        }
     }
 }
 
@@ -386,7 +404,7 @@ fn state(guarded: &Guarded, token: &str) -> Vec<String> {
 fn metrics_of_the_wallet_require_their_scope_and_payers_get_none() {
     let guarded = start();
     let [reading, all_else] =
-        [&SCOPES[7..], &SCOPES[..7]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
+        [&SCOPES[8..], &SCOPES[..8]].map(|scopes| format!("Bearer {}", guarded.token(scopes)));
     let ask = |client: &Client, headers: &[(&str, &str)]| {
         client.send("GET", "/metrics", headers, b"").status
     };

@@ -1,5 +1,8 @@
 //! `bsv-cli status`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use bsv_tests::{Node, Site};
 use serde_json::json;
 
@@ -51,5 +54,29 @@ fn problems_are_shown_first_and_without_success() {
         let done = site.cli(&["status", "--json"]);
         assert_eq!((done.code, done.stderr.as_str()), (1, ""), "{done:?}");
         assert!(done.stdout.contains(r#""state":"away""#), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_named() {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    let (minerid, network) = (site.network_dir().join("minerid"), site.network_dir());
+    let log = site.data_dir().join("log");
+    for (dir, mode) in [(&minerid, 0o770), (&network, 0o702)] {
+        let named = format!("other users can write to {}: run chmod", dir.display());
+        for mode in [mode, 0o755] {
+            fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
+            let server = site.server_logging_to(&log);
+            let done = site.cli(&["status"]);
+            assert_eq!(server.stop(), 0);
+            let logged = fs::read_to_string(&log).unwrap();
+            fs::remove_file(&log).unwrap();
+            let is_open = mode != 0o755;
+            assert_eq!(done.code, i32::from(is_open), "{}", done.stdout);
+            for told in [&logged, &done.stdout] {
+                assert_eq!(told.contains(&named), is_open, "{told}");
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use bsv_invoicing::{
     Wallet, WalletSettings, WalletStore, WalletStoreError, WithdrawalDraft,
 };
 use bsv_store::{
-    AuditCheck, AuditEntry, DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError,
+    AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError,
 };
 use bsv_tests::Node;
 use bsv_tx::{
@@ -65,10 +65,10 @@ impl WalletStore for LosingStore {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.store.audit_log(after, limit).await
+        self.store.audit_log(page, limit).await
     }
 
     async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {

@@ -503,7 +503,7 @@ impl<'s> Walk<'s> {
         assert_eq!(verdict(node, block, &job.miner_id, log), Ok(()));
         self.follow();
         for name in ["rpcUser", "rpcPassword"] {
-            self.scene.site.set(name, Value::Null);
+            self.scene.site.unset(name);
         }
         self.change(&["confirm", "--yes"], &[]);
         assert_eq!(self.identity()["announced"], json!([]));

@@ -3,7 +3,7 @@
 use bsv_tests::Browser;
 use serde_json::{Value, json};
 
-use crate::page::shop::{Merchant, NAME, attribute, shop, shop_with};
+use crate::page::shop::{Merchant, NAME, attribute, json_of, shop, shop_with};
 
 /// The most bytes that a page may load in all.
 const MAX_SIZE: usize = 30_000;
@@ -148,7 +148,7 @@ fn pages_can_be_switched_off() {
 fn answers_about_an_invoice_link_to_its_page() {
     let shop = shop();
     let created = shop.server.wallet().post("/api/v1/invoices", r#"{"satoshis":1}"#);
-    let id = crate::page::shop::json_of(&created)["id"].as_str().unwrap().to_owned();
+    let id = json_of(&created)["id"].as_str().unwrap().to_owned();
     let read = shop.server.wallet().get(&format!("/api/v1/invoices/{id}"));
     for reply in [created, read] {
         let links = reply.headers.iter().filter(|(name, _)| name == "link");
@@ -173,7 +173,44 @@ fn files_keep_their_names_as_long_as_their_contents_do_not_change() {
             assert!(reply.header("content-type").unwrap().starts_with(kind));
             let kept = Some("max-age=31536000, immutable");
             assert_eq!(reply.header("cache-control"), kept, "{name}");
+            assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{name}");
         }
     }
     assert_eq!(shop.server.payments().get("/pay/assets/0000000000000000.js").status, 404);
+}
+
+/// What browsers send when somebody opens a page.
+const BROWSER: (&str, &str) =
+    ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+#[test]
+fn a_browser_that_has_to_ask_again_later_gets_a_page() {
+    let shop =
+        shop_with(json!({ "limitLoopback": true, "requestsPerSecond": 1, "requestBurst": 1 }));
+    let (path, payments) = (format!("/pay/{}", tea(&shop)), shop.server.payments());
+    // One request a second is answered, and the next one refused.
+    let ask = |path: &str, headers: &[(&str, &str)]| loop {
+        let reply = payments.send("GET", path, headers, b"");
+        if reply.status == 429 {
+            return reply;
+        }
+    };
+    for (language, text) in [
+        ("en", "This page cannot be shown at the moment"),
+        ("de", "Diese Seite kann gerade nicht gezeigt werden"),
+    ] {
+        let reply = ask(&path, &[BROWSER, ("Accept-Language", language)]);
+        assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(reply.header("content-language"), Some(language));
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+        assert!(reply.body.contains(&format!("<h1>{text}</h1>")), "{}", reply.body);
+        let seconds = reply.header("retry-after").unwrap();
+        let again = format!("http-equiv=\"refresh\" content=\"{seconds}\"");
+        assert!(reply.body.contains(&again), "{}", reply.body);
+    }
+    let programs = [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json")]];
+    let asked = programs.into_iter().map(|headers| (path.clone(), headers));
+    for (path, headers) in asked.chain([(format!("{path}/state"), &[BROWSER][..])]) {
+        assert_eq!(json_of(&ask(&path, headers))["code"], "too-many-requests", "{path}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bsv_invoicing::ledger::rows::Rows;
 use bsv_invoicing::ledger::{Books, Command, Query};
 use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry, DatabaseOptions, DirLock};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -67,10 +67,10 @@ impl WalletStore for Both {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.postgres.audit_log(after, limit).await
+        self.postgres.audit_log(page, limit).await
     }
 
     async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {

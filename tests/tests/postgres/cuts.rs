@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::postgres::{SERVER, open, user};
 
 /// What begins a batch.
-const DOOR: &[u8] = b"SELECT 1 FROM door FOR UPDATE";
+const DOOR: &[u8] = b".door FOR UPDATE";
 /// What says that a batch is committed.
 const COMMITTED: &[u8] = b"COMMIT\0";
 /// The name of the socket in its directory.

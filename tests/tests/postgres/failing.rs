@@ -10,7 +10,7 @@ use std::time::Duration;
 use bsv_invoicing::ledger::queries::{GetEvents, GetUser};
 use bsv_invoicing::ledger::{Adopt, Join};
 use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{KeyEvent, StoreError};
+use bsv_store::{AuditPage, KeyEvent, StoreError};
 use bsv_tests::Postgres;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -234,7 +234,7 @@ async fn the_audit_log_is_one_chain_through_two_stores() {
     store.execute(Adopt { fingerprint: [1; 20], origin: KeyEvent::Made }).await.unwrap();
     let check = store.verify_audit_log().await.unwrap();
     assert_eq!((check.entries, check.fault), (4, None));
-    let entries = store.audit_log(1, 2).await.unwrap();
+    let entries = store.audit_log(AuditPage::After(1), 2).await.unwrap();
     assert_eq!(entries.iter().map(|entry| entry.number).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(entries[1].previous, entries[0].hash());
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bsv_invoicing::ledger::{Command, Query};
 use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use tokio::sync::watch;
 
 use crate::postgres::store_conformance::{self, Place};
@@ -45,10 +45,10 @@ impl WalletStore for Pair {
 
     async fn audit_log(
         &self,
-        after: u64,
+        page: AuditPage,
         limit: usize,
     ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.next().audit_log(after, limit).await
+        self.next().audit_log(page, limit).await
     }
 
     async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {

@@ -38,6 +38,35 @@ async fn an_open_store_refuses_a_schema_that_a_newer_version_has_raised() {
     assert_eq!(store.execute(user("Eve")).await.unwrap().0, 2, "Bob was not added");
 }
 
+/// Another wallet in the place of the one that was opened is not taken for a loss of that one.
+#[tokio::test]
+async fn another_wallet_in_its_place_is_refused_as_such() {
+    for users_of_other in [1, 9] {
+        let schemas = ["swapped", "other"].map(|it| format!("{it}_{users_of_other}"));
+        let [own, other] = schemas.each_ref().map(|schema| open(&SERVER.url(schema)));
+        for _ in 0..3 {
+            own.execute(user("Ada")).await.unwrap();
+        }
+        for _ in 0..users_of_other {
+            other.execute(user("Bob")).await.unwrap();
+        }
+        drop(other);
+        let [own_schema, other_schema] = &schemas;
+        SERVER.query(&format!(
+            "ALTER SCHEMA {own_schema} RENAME TO {own_schema}_away; \
+             ALTER SCHEMA {other_schema} RENAME TO {own_schema}"
+        ));
+        for _ in 0..2 {
+            let refused = own.execute(user("Eve")).await.unwrap_err().to_string();
+            assert!(refused.contains("another wallet"), "{users_of_other}: {refused}");
+            let refused = own.get(GetUser(1)).await.unwrap_err().to_string();
+            assert!(refused.contains("another wallet"), "{users_of_other}: {refused}");
+        }
+        let count = SERVER.query(&format!("SELECT count(*) FROM {own_schema}.wallet_user"));
+        assert_eq!(count, users_of_other.to_string());
+    }
+}
+
 #[test]
 fn a_role_without_rights_is_refused_and_changes_nothing() {
     let url = SERVER.url("guarded");

@@ -99,10 +99,30 @@ fn a_server_outlives_its_database() {
     let mut database = Postgres::start();
     let site = site(&database.fresh_url());
     let server = site.server();
-    create_invoice(server.wallet());
+    let id = create_invoice(server.wallet());
     database.kill();
-    let refused = server.wallet().post(INVOICES, r#"{"satoshis":1000}"#);
-    assert_eq!(refused.status, 503, "{}", refused.body);
+    let payments = server.payments();
+    for refused in [
+        server.wallet().post(INVOICES, r#"{"satoshis":1000}"#),
+        server.wallet().get("/api/v1/balance"),
+        server.wallet().get(&format!("{INVOICES}/{id}")),
+        payments.get(&format!("/api/v1/payment/{id}")),
+        payments.get(&format!("/pay/{id}")),
+    ] {
+        assert_eq!(refused.status, 503, "{}", refused.body);
+        let problem: Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(problem["code"], "store-away", "{problem}");
+        assert!(!refused.body.contains("disk"), "{problem}");
+    }
+    let page = payments.send("GET", &format!("/pay/{id}"), &[("Accept", "text/html")], b"");
+    assert_eq!((page.status, page.header("retry-after")), (503, Some("5")));
+    assert!(page.body.contains("http-equiv=\"refresh\" content=\"5\""), "{}", page.body);
+    for command in [&["balance"][..], &["token", "create", "--scope", "wallet:read"]] {
+        let done = site.cli(&[command, &["--json"]].concat());
+        assert_eq!(done.code, 1);
+        let error: Value = serde_json::from_str(&done.stderr).unwrap();
+        assert_eq!(error["code"], "store-away", "{error}");
+    }
     assert_eq!(server.wallet().get("/readyz").status, 503);
     database.launch();
     while server.wallet().get("/readyz").status != 200 {
@@ -185,12 +205,17 @@ fn a_password_stands_in_a_file_and_not_in_the_url() {
 /// A site whose wallet lies in the file.
 pub(crate) fn file_site() -> Site {
     let mut site = site("");
-    set_store(&mut site, Value::Null);
+    set_store(&mut site, None);
     site
 }
 
-pub(crate) fn set_store(site: &mut Site, store: Value) {
-    site.set("wallet", json!({ "port": 0, "store": store }));
+/// Puts the wallet into the database of this URL, or into the file.
+pub(crate) fn set_store(site: &mut Site, url: Option<&str>) {
+    let mut wallet = json!({ "port": 0 });
+    if let Some(url) = url {
+        wallet["store"] = json!({ "url": url });
+    }
+    site.set("wallet", wallet);
 }
 
 #[test]
@@ -204,7 +229,7 @@ fn a_wallet_is_moved_to_a_database_and_back() {
     server.kill();
     site.cli_ok(&["store", "move", "--yes", "--to", &url]);
     assert!(!site.network_dir().join("wallet.redb").exists());
-    set_store(&mut site, json!({ "url": url }));
+    set_store(&mut site, Some(&url));
     let server = site.server();
     assert_eq!(server.wallet().get(&format!("{INVOICES}/{id}")).status, 200);
     create_invoice(server.wallet());
@@ -214,7 +239,7 @@ fn a_wallet_is_moved_to_a_database_and_back() {
     site.cli_ok(&["store", "move", "--yes", "--to", "file"]);
     let refused = site.try_server().err().unwrap();
     assert!(refused.stderr.contains("is not a wallet store"), "{}", refused.stderr);
-    set_store(&mut site, Value::Null);
+    set_store(&mut site, None);
     let server = site.server();
     assert_eq!(count_invoices(server.wallet()), 2);
     drop(server);
@@ -255,4 +280,25 @@ fn a_loss_is_accepted_by_hand() {
     assert!(refused.stderr.contains("does not know step"), "{}", refused.stderr);
     site.cli_ok(&["store", "accept-loss", "--yes"]);
     drop(site.server());
+}
+
+/// The log may be long: each invoice that is marked has an entry.
+#[test]
+fn an_overview_reads_only_the_end_of_the_audit_log() {
+    let site = site(&SERVER.url("long_log"));
+    let _server = site.server();
+    let add = |event: &str, count: u32| {
+        SERVER.query(&format!(
+            "INSERT INTO long_log.audit SELECT last + n, n, '{event}', '', previous \
+             FROM (SELECT number AS last, previous FROM long_log.audit ORDER BY 1 DESC LIMIT 1) a, \
+             generate_series(1, {count}) n"
+        ));
+    };
+    add("backed-up", 1);
+    add("token-made", 1500);
+    assert_eq!(site.cli_json(&["status"])["lastBackup"]["at"], "1970-01-01T00:00:00.000001Z");
+    // An entry that cannot be read.
+    SERVER.query("UPDATE long_log.audit SET event = '\\xff' WHERE number = 1");
+    add("backed-up", 2);
+    assert_eq!(site.cli_json(&["status"])["lastBackup"]["at"], "1970-01-01T00:00:00.000002Z");
 }

@@ -70,13 +70,13 @@ fn tokens_of_the_file_are_taken_over_into_the_database_and_back() {
     drop(site.server());
     let token = create(&site);
     site.cli_ok(&["store", "move", "--yes", "--to", &url]);
-    set_store(&mut site, json!({ "url": url }));
+    set_store(&mut site, Some(&url));
     assert_eq!(status(&site, &token), 200);
     assert_eq!(SERVER.query("SELECT count(*) FROM moved_tokens.token"), "1");
     assert!(!site.network_dir().join("tokens.json").exists());
     let other = create(&site);
     site.cli_ok(&["store", "move", "--yes", "--to", "file"]);
-    set_store(&mut site, Value::Null);
+    set_store(&mut site, None);
     for token in [&token, &other] {
         assert_eq!(status(&site, token), 200);
     }

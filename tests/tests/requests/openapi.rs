@@ -185,8 +185,7 @@ fn a_head_is_refused_like_a_get() {
         let status = wallet.get(path).status;
         assert_eq!(wallet.request("HEAD", path, b"").status, status, "{path}");
     }
-    let large =
-        "HEAD /minerid/pool HTTP/1.1\r\nContent-Length: 2000000\r\nConnection: close\r\n\r\n";
+    let large = "HEAD /minerid/pool HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\nConnection: close\r\n\r\n";
     let reply = http::exchange(minerid.address(), large.as_bytes(), "HEAD").unwrap();
     assert_eq!(reply.status, 413);
     for client in [wallet, minerid] {

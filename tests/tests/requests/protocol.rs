@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use bsv_tests::Reply;
+use bsv_tests::{Reply, Site, http};
 
 use crate::requests::Service;
 use crate::requests::service::{ONE_OUTPUT, body_with, check, coinbase2};
@@ -164,15 +164,56 @@ fn requests_in_every_form_of_http_1_are_understood() {
     let key = service.key_of("first");
     let right = |reply: Reply| assert_eq!((reply.status, reply.body), (200, key.clone()));
     right(service.get_with("/minerid/first", "Host: localhost\r\n"));
-    right(service.get_with(&format!("http://{address}/minerid/first"), "Host: localhost\r\n"));
-    right(service.get_with("http://evil.example/minerid/first", "Host: localhost\r\n"));
+    let host = format!("Host: {address}\r\n");
+    right(service.get_with(&format!("http://{address}/minerid/first"), &host));
     right(service.get_with("/minerid/first?", "Host: localhost\r\n"));
-    // Browsers always send a `Host`. A request without one comes from no web page.
-    right(service.get_with("/minerid/first", ""));
     right(service.raw("GET /minerid/first HTTP/1.0\r\n\r\n").unwrap());
     right(service.raw("GET /minerid/first HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").unwrap());
     right(service.raw("\r\nGET /minerid/first HTTP/1.0\r\n\r\n").unwrap());
     service.check_alive();
+}
+
+#[test]
+fn a_request_that_is_not_for_one_host_is_refused_by_every_listener() {
+    let site = Site::new();
+    let server = site.server();
+    for client in [server.minerid(), server.wallet(), server.payments()] {
+        let address = client.address();
+        for (target, hosts) in [
+            ("/healthz", String::new()),
+            ("/healthz", format!("Host: {address}\r\nHost: {address}\r\n")),
+            ("/healthz", format!("Host: {address}\r\nHost: localhost\r\n")),
+            ("http://evil.example/healthz", format!("Host: {address}\r\n")),
+        ] {
+            let request = format!("GET {target} HTTP/1.1\r\n{hosts}\r\n");
+            let reply = http::exchange(address, request.as_bytes(), "GET").unwrap();
+            assert_eq!(reply.status, 400, "{request}");
+        }
+    }
+}
+
+#[test]
+fn a_compressed_body_is_refused_by_every_listener() {
+    let site = Site::new();
+    let server = site.server();
+    for (client, path) in [
+        (server.minerid(), "/coinbase2"),
+        (server.wallet(), "/api/v1/invoices"),
+        (server.payments(), "/api/v1/payment/000000000000"),
+    ] {
+        let post = |encoding| {
+            let headers = [("Content-Type", "application/json"), ("Content-Encoding", encoding)];
+            client.send("POST", path, &headers, br#"{"satoshis":1}"#)
+        };
+        for encoding in ["gzip", "br", "identity, gzip"] {
+            let reply = post(encoding);
+            let told = (reply.status, reply.header("accept-encoding"));
+            assert_eq!(told, (415, Some("identity")), "{path}: {}", reply.body);
+        }
+        assert_ne!(post("identity").status, 415, "{path}");
+    }
+    let invoices = server.wallet().get("/api/v1/invoices").body;
+    assert_eq!(invoices.matches("\"id\"").count(), 1, "{invoices}");
 }
 
 #[test]

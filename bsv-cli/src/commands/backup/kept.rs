@@ -19,19 +19,39 @@ pub(super) fn new_name(network: &str) -> String {
     format!("{}{}{SUFFIX}", prefix(network), Timestamp::now().strftime(FORM))
 }
 
-/// Deletes all but the newest `keep` backups of a network, and answers the deleted ones. Files with
-/// other names stay.
-pub(super) fn delete_oldest(dir: &Path, network: &str, keep: usize) -> io::Result<Vec<PathBuf>> {
+/// The other backups in the directory of a new one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Others {
+    /// Those that were deleted.
+    pub(super) deleted: Vec<PathBuf>,
+    /// Those whose names lie in the future. They stay, and do not count as kept: the clock is wrong,
+    /// or was.
+    pub(super) future: Vec<PathBuf>,
+}
+
+/// Deletes the oldest backups of a network, so that with `new`, the name of the one that was just
+/// made, `keep` stay. Files with other names stay.
+pub(super) fn delete_oldest(
+    dir: &Path,
+    network: &str,
+    new: &str,
+    keep: usize,
+) -> io::Result<Others> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        names.extend(name.to_str().filter(|name| is_of(network, name)).map(str::to_owned));
+        let name = name.to_str().filter(|name| is_of(network, name) && *name != new);
+        names.extend(name.map(str::to_owned));
     }
     names.sort();
-    names.truncate(names.len().saturating_sub(keep));
-    let deleted: Vec<_> = names.into_iter().map(|name| dir.join(name)).collect();
-    deleted.iter().try_for_each(fs::remove_file)?;
-    Ok(deleted)
+    let now = new_name(network);
+    let (mut deleted, future): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| *name <= now);
+    deleted.truncate(deleted.len().saturating_sub(keep.saturating_sub(1)));
+    let [deleted, future] =
+        [deleted, future].map(|names| names.into_iter().map(|name| dir.join(name)).collect());
+    let others = Others { deleted, future };
+    others.deleted.iter().try_for_each(fs::remove_file)?;
+    Ok(others)
 }
 
 fn is_of(network: &str, name: &str) -> bool {
@@ -51,19 +71,33 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("bsv-kept-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         let (of_day, others) = (
-            |day: u32| format!("bsv-livenet-202611{day:02}T180211Z.backup"),
+            |day: u32| format!("bsv-livenet-202011{day:02}T180211Z.backup"),
             ["bsv-regtest-20200101T000000Z.backup", "bsv-livenet-by-hand.backup", "notes"],
         );
         let mine: Vec<_> = [7, 3, 21, 9].map(of_day).into();
         for name in mine.iter().map(String::as_str).chain(others) {
             fs::write(dir.join(name), "").unwrap();
         }
-        let deleted = delete_oldest(&dir, "livenet", 2).unwrap();
-        assert_eq!(deleted, [dir.join(of_day(3)), dir.join(of_day(7))]);
+        let delete = |new: &str| delete_oldest(&dir, "livenet", new, 2).unwrap();
+        let deleted = [3, 7].map(|day| dir.join(of_day(day))).into();
+        assert_eq!(delete(&of_day(21)), Others { deleted, future: vec![] });
         let mut left = others.map(str::to_owned).into_iter().chain([of_day(9), of_day(21)]);
         assert!(left.all(|name| dir.join(name).exists()));
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 5);
-        assert!(is_of("livenet", &new_name("livenet")));
+
+        let new = new_name("livenet");
+        assert!(is_of("livenet", &new));
+        let future = ["99980101T000000Z", "99990101T000000Z"]
+            .map(|time| dir.join(format!("bsv-livenet-{time}.backup")));
+        for path in future.iter().chain([&dir.join(&new)]) {
+            fs::write(path, "").unwrap();
+        }
+        let deleted = vec![dir.join(of_day(9))];
+        assert_eq!(delete(&new), Others { deleted, future: future.into() });
+        // The clock has been set back since the new one got its name.
+        let of_past = dir.join(&new);
+        assert_eq!(delete("bsv-livenet-99970101T000000Z.backup").deleted, [dir.join(of_day(21))]);
+        assert!(of_past.exists());
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! The audit log in the database.
 
-use bsv_store::{AuditCheck, AuditEntry, StoreError};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreError};
 use tokio_postgres::Row;
 
 use super::connection::Connection;
@@ -9,19 +9,22 @@ use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
 use super::transaction::in_time;
 
-const READ: StatementKey = StatementKey::Other(
-    "SELECT number, at, event, subject, previous FROM audit WHERE number > $1 ORDER BY number LIMIT $2::bigint",
+const READ_AFTER: StatementKey = StatementKey::Other(
+    "SELECT number, at, event, subject, previous FROM @audit WHERE number > $1 ORDER BY number LIMIT $2::bigint",
+);
+const READ_BEFORE: StatementKey = StatementKey::Other(
+    "SELECT number, at, event, subject, previous FROM @audit WHERE number < $1 ORDER BY number DESC LIMIT $2::bigint",
 );
 /// How many entries are read at once.
 const PAGE: usize = 1000;
 
-/// Up to `limit` entries after the one with this number, in order.
+/// Up to `limit` entries of a page, in order.
 pub(super) fn read(
     shared: &Shared,
-    after: u64,
+    page: AuditPage,
     limit: usize,
 ) -> Result<Vec<AuditEntry>, StoreError> {
-    shared.with_connection(async |connection| page(connection, after, limit).await)
+    shared.with_connection(async |connection| read_page(connection, page, limit).await)
 }
 
 /// Reads the log from its beginning to the first entry that does not fit.
@@ -30,7 +33,7 @@ pub(super) fn verify(shared: &Shared) -> Result<AuditCheck, StoreError> {
         let mut check = AuditCheck::default();
         let mut after = 0;
         loop {
-            let entries = page(connection, after, PAGE).await?;
+            let entries = read_page(connection, AuditPage::After(after), PAGE).await?;
             for entry in &entries {
                 after = entry.number;
                 if !check.take(entry) {
@@ -44,20 +47,28 @@ pub(super) fn verify(shared: &Shared) -> Result<AuditCheck, StoreError> {
     })
 }
 
-async fn page(
+async fn read_page(
     connection: &Connection,
-    after: u64,
+    page: AuditPage,
     limit: usize,
 ) -> Result<Vec<AuditEntry>, Failure> {
+    let (statement, number) = match page {
+        AuditPage::After(number) => (READ_AFTER, number),
+        AuditPage::Before(number) => (READ_BEFORE, number),
+    };
     let given: Vec<Parameter<'_>> = vec![
-        Box::new(i64::try_from(after).unwrap_or(i64::MAX)),
+        Box::new(i64::try_from(number).unwrap_or(i64::MAX)),
         Box::new(i64::try_from(limit).ok()),
     ];
     let read = async {
-        connection.prepare(&[READ]).await?;
-        Ok(connection.run(READ, given).await?)
+        connection.prepare(&[statement]).await?;
+        Ok(connection.run(statement, given).await?)
     };
-    in_time(read).await?.iter().map(entry).collect()
+    let mut rows = in_time(read).await?;
+    if statement == READ_BEFORE {
+        rows.reverse();
+    }
+    rows.iter().map(entry).collect()
 }
 
 fn entry(row: &Row) -> Result<AuditEntry, Failure> {

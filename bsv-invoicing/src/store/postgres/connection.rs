@@ -14,15 +14,17 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Row};
+use tokio_postgres::{AsyncMessage, Client, Row, SimpleQueryMessage};
 
-use super::error::Failure;
+use super::error::{Failure, Unfit};
 use super::options::PostgresOptions;
 use super::statements::{Parameter, StatementKey};
 
 /// A connection to the database, which can write.
 pub(super) struct Connection {
     client: Client,
+    /// What stands before the names of tables.
+    schema: String,
     statements: RefCell<HashMap<StatementKey, tokio_postgres::Statement>>,
     /// Whether the server has sent a warning, as when a commit did not wait for a standby.
     has_warned: Arc<AtomicBool>,
@@ -52,18 +54,37 @@ impl Connection {
     }
 
     async fn connect(options: &PostgresOptions) -> Result<Self, Failure> {
-        let (client, connection) = options.config.connect(options.tls.clone()).await?;
-        let has_warned = Arc::<AtomicBool>::default();
-        let driver = tokio::spawn(drive(connection, Arc::clone(&has_warned)));
-        let connection = Self { client, statements: RefCell::default(), has_warned, driver };
-        let path = format!("{SESSION}; SET search_path = \"{}\"", options.schema);
-        connection.execute_all(&path).await?;
+        let connection = Self::dial(options).await?;
+        connection.execute_all(SESSION).await?;
         Ok(connection)
     }
 
-    /// Statements without parameters, sent at once.
+    async fn dial(options: &PostgresOptions) -> Result<Self, Failure> {
+        let (client, connection) = options.config.connect(options.tls.clone()).await?;
+        let has_warned = Arc::<AtomicBool>::default();
+        let driver = tokio::spawn(drive(connection, Arc::clone(&has_warned)));
+        let schema = format!("\"{}\".", options.schema);
+        Ok(Self { client, schema, statements: RefCell::default(), has_warned, driver })
+    }
+
+    /// The number of the session in which the database runs a statement.
+    async fn session(&self) -> Result<Option<String>, Failure> {
+        let answers = self.client.simple_query("SELECT pg_backend_pid()").await?;
+        let number = answers.iter().find_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        Ok(number.map(str::to_owned))
+    }
+
+    /// A text with the schema in the place of `@`.
+    fn with_schema(&self, text: &str) -> String {
+        text.replace('@', &self.schema)
+    }
+
+    /// Statements without parameters, sent at once. `@` before a table stands for the schema.
     pub(super) async fn execute_all(&self, statements: &str) -> Result<(), Failure> {
-        Ok(self.client.batch_execute(statements).await?)
+        Ok(self.client.batch_execute(&self.with_schema(statements)).await?)
     }
 
     /// Gets statements ready, which are asked for together.
@@ -72,7 +93,7 @@ impl Connection {
             let known = self.statements.borrow();
             keys.iter().filter(|key| !known.contains_key(key)).copied().collect()
         };
-        let texts: Vec<_> = missing.iter().map(|key| key.text()).collect();
+        let texts: Vec<_> = missing.iter().map(|key| self.with_schema(&key.text())).collect();
         let prepared = in_order(texts.iter().map(|text| self.client.prepare(text))).await;
         for (key, statement) in missing.into_iter().zip(prepared) {
             self.statements.borrow_mut().insert(key, statement?);
@@ -94,7 +115,7 @@ impl Connection {
 
     /// Begins, commits or gives up a transaction. It is sent when this is polled first.
     pub(super) async fn control(&self, statement: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
-        self.client.batch_execute(statement).await?;
+        self.client.batch_execute(&self.with_schema(statement)).await?;
         Ok(Vec::new())
     }
 
@@ -117,6 +138,24 @@ impl Connection {
     pub(super) fn take_warning(&self) -> bool {
         self.has_warned.swap(false, Ordering::Relaxed)
     }
+}
+
+/// Fails if a pooler gives each transaction another session of the database. Settings and prepared statements would be
+/// lost then, and would reach other clients of the pooler.
+pub(super) async fn expect_sessions(options: &PostgresOptions) -> Result<(), Failure> {
+    let looking = async {
+        let one = Connection::dial(options).await?;
+        let other = Connection::dial(options).await?;
+        let (first, second) = (one.session().await?, other.session().await?);
+        // A pooler may give sessions out in turn.
+        let (fourth, third) = (other.session().await?, one.session().await?);
+        let are_own = first != second && first == third && second == fourth;
+        for connection in [one, other] {
+            connection.close().await;
+        }
+        if are_own { Ok(()) } else { Err(Unfit::Pooled.into()) }
+    };
+    timeout(PATIENCE, looking).await.map_err(|_| Failure::slow())?
 }
 
 /// Drives a connection until it ends.

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 use std::sync::Arc;
 
-use bsv_store::{EngineError, StoreError};
+use bsv_store::{EngineError, ServerError, StoreError};
 use thiserror::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -18,11 +18,6 @@ pub(super) enum Failure {
     /// It fails each time.
     Lasting(StoreError),
 }
-
-/// What a database says, as text.
-#[derive(Debug, Error)]
-#[error("{0}")]
-struct DatabaseError(String);
 
 /// Why a database is not used, though it answers.
 #[derive(Debug, Error)]
@@ -38,6 +33,13 @@ pub(super) enum Unfit {
     Overtaken,
     #[error("the role may not use schema {schema} of the database: make the role its owner")]
     Forbidden { schema: String },
+    #[error(
+        "the database is reached through a pooler that gives each transaction another session, and the wallet needs \
+         sessions of its own: let the pooler keep them (PgBouncer: pool_mode = session), or connect past it"
+    )]
+    Pooled,
+    #[error("schema {schema} of the database holds another wallet than this server has opened")]
+    OtherWallet { schema: String },
     #[error("schema {schema} of the database is not a {expected} store")]
     OtherSchema { schema: String, expected: &'static str },
     #[error(
@@ -49,18 +51,18 @@ pub(super) enum Unfit {
 
 impl Failure {
     pub(super) fn slow() -> Self {
-        Self::Passing(Arc::new(DatabaseError("the database does not answer in time".to_owned())))
+        Self::Passing(Arc::new(ServerError("the database does not answer in time".to_owned())))
     }
 
     /// What failed has nothing to do with the database.
     pub(super) fn of(error: &impl ToString) -> Self {
-        Self::Lasting(StoreError::Engine(Arc::new(DatabaseError(error.to_string()))))
+        Self::Lasting(StoreError::Engine(Arc::new(io::Error::other(error.to_string()))))
     }
 
     /// A commit was answered with a warning.
     pub(super) fn warned() -> Self {
         let text = "the database has given a warning while it committed".to_owned();
-        Self::Passing(Arc::new(DatabaseError(text)))
+        Self::Passing(Arc::new(ServerError(text)))
     }
 
     /// Writes it to the log, where no caller is to be told.
@@ -91,7 +93,7 @@ impl Failure {
 /// What a database says when a transaction was not committed.
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
-        let text = DatabaseError(describe(&error));
+        let text = ServerError(describe(&error));
         let Some(state) = error.code() else { return Self::Passing(Arc::new(text)) };
         match state.code() {
             "53100" => {
@@ -106,9 +108,15 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
+impl From<Unfit> for StoreError {
+    fn from(reason: Unfit) -> Self {
+        Self::Engine(Arc::new(ServerError(reason.to_string())))
+    }
+}
+
 impl From<Unfit> for Failure {
     fn from(reason: Unfit) -> Self {
-        Self::Lasting(StoreError::Engine(Arc::new(reason)))
+        Self::Lasting(reason.into())
     }
 }
 

@@ -3,7 +3,9 @@
 use super::connection::Connection;
 use super::error::{Failure, Unfit};
 use super::options::PostgresOptions;
+use super::shared::Seen;
 use super::statements::{Parameter, StatementKey};
+use crate::ledger::rows::Damaged;
 
 /// The migrations to versions 1, 2 and so on. An empty schema has version 0.
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
@@ -18,7 +20,7 @@ const FIND_TABLE: StatementKey = StatementKey::Other(
     "SELECT 1 FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace \
      WHERE s.nspname = $1::text AND t.relname = 'meta'",
 );
-const READ_META: StatementKey = StatementKey::Other("SELECT name, version, incarnation FROM meta");
+const READ_META: StatementKey = StatementKey::Other("SELECT name, version, incarnation FROM @meta");
 
 /// What tells one store from another, and from a copy of it that went on by itself.
 pub(super) type Incarnation = Vec<u8>;
@@ -73,9 +75,9 @@ async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failur
     let incarnation = hex::encode(incarnation);
     connection
         .execute_all(&format!(
-            "BEGIN; {make_schema} {} INSERT INTO meta (name, version, incarnation) \
+            "BEGIN; {make_schema} {} INSERT INTO @meta (name, version, incarnation) \
              VALUES ('{NAME}', 1, decode('{incarnation}', 'hex')); \
-             INSERT INTO step SELECT 0, decode('{incarnation}', 'hex'), 0, 0, 0, 0, \
+             INSERT INTO @step SELECT 0, decode('{incarnation}', 'hex'), 0, 0, 0, 0, \
              decode(repeat('00', 32), 'hex'), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0; COMMIT",
             MIGRATIONS[0]
         ))
@@ -85,34 +87,64 @@ async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failur
 /// Runs the missing migrations under the lock of the door. Servers of an older version read the version with each step,
 /// and refuse to go on.
 async fn raise(connection: &Connection) -> Result<(), Failure> {
-    connection.execute_all("BEGIN; SELECT 1 FROM door FOR UPDATE").await?;
+    connection.execute_all("BEGIN; SELECT 1 FROM @door FOR UPDATE").await?;
     let (_, version, _) = read_meta(connection).await?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default()) {
         connection.execute_all(migration).await?;
     }
-    let set = format!("UPDATE meta SET version = {}; COMMIT", MIGRATIONS.len());
+    let set = format!("UPDATE @meta SET version = {}; COMMIT", MIGRATIONS.len());
     connection.execute_all(&set).await
 }
 
 async fn read_meta(connection: &Connection) -> Result<(String, i32, Incarnation), Failure> {
     connection.prepare(&[READ_META]).await?;
     let rows = connection.run(READ_META, Vec::new()).await?;
-    let row = rows.first().ok_or_else(|| {
-        crate::ledger::rows::Damaged("the database does not say what it holds".to_owned())
-    })?;
+    let row = rows.first().ok_or_else(nameless)?;
     Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
 }
 
-/// Fails if this is not the store that was opened before.
-pub(super) async fn expect_incarnation(
+const READ_STORE: StatementKey = StatementKey::Other(
+    "SELECT name, incarnation, (SELECT writer FROM @step WHERE number = $1) FROM @meta",
+);
+
+/// Fails if this is not the store that was opened before, or if it does not know a step that was seen there.
+pub(super) async fn expect_same(
     connection: &Connection,
     options: &PostgresOptions,
     expected: &Incarnation,
+    seen: &Seen,
 ) -> Result<(), Failure> {
-    let (name, _, found) = read_meta(connection).await?;
-    if name == NAME && found == *expected {
-        return Ok(());
+    connection.prepare(&[READ_STORE]).await?;
+    let number: Parameter<'_> = Box::new(seen.number);
+    let rows = connection.run(READ_STORE, vec![number]).await?;
+    let row = rows.first().ok_or_else(nameless)?;
+    let (name, found): (&str, Incarnation) = (row.try_get(0)?, row.try_get(1)?);
+    let schema = || options.schema.clone();
+    if name != NAME {
+        return Err(Unfit::OtherSchema { schema: schema(), expected: NAME }.into());
     }
-    let schema = options.schema.clone();
-    Err(Unfit::OtherSchema { schema, expected: NAME }.into())
+    if found != *expected {
+        return Err(Unfit::OtherWallet { schema: schema() }.into());
+    }
+    match row.try_get::<_, Option<&[u8]>>(2)? {
+        Some(writer) if writer == seen.writer => Ok(()),
+        _ => Err(Unfit::GoneBack(seen.number).into()),
+    }
+}
+
+fn nameless() -> Damaged {
+    Damaged("the database does not say what it holds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_table_is_made_in_the_schema_of_the_wallet() {
+        for migration in MIGRATIONS {
+            let made = migration.matches("CREATE TABLE ").count();
+            assert_eq!(migration.matches("CREATE TABLE @").count(), made);
+        }
+    }
 }

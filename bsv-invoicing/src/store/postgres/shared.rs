@@ -13,9 +13,8 @@ use super::error::{Failure, Unfit};
 use super::known::{Known, Wants};
 use super::options::PostgresOptions;
 use super::rows::Changes;
-use super::schema::{Incarnation, expect_incarnation};
-use super::statements::Parameter;
-use super::step::{READ_WRITER, Step};
+use super::schema::{Incarnation, expect_same};
+use super::step::Step;
 use super::tables::SqlKind;
 use super::transaction::in_time;
 use crate::ledger::rows::Processes;
@@ -83,6 +82,9 @@ impl Shared {
 
     /// Takes note of the last step, which was read after `before` had been seen.
     pub(super) fn note(&self, step: &Step, before: &Seen) -> Result<(), Failure> {
+        if step.incarnation != self.incarnation {
+            return Err(Unfit::OtherWallet { schema: self.options.schema.clone() }.into());
+        }
         if step.has_gone_back(before) {
             return Err(Unfit::GoneBack(before.number).into());
         }
@@ -174,8 +176,7 @@ impl Shared {
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         in_time(async {
             let connection = Connection::open(&self.options).await?;
-            expect_incarnation(&connection, &self.options, &self.incarnation).await?;
-            expect_seen(&connection, &self.seen()).await?;
+            expect_same(&connection, &self.options, &self.incarnation, &self.seen()).await?;
             Ok(connection)
         })
         .await
@@ -201,17 +202,5 @@ impl Shared {
         let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
         let done = runtime.block_on(async { work(&self.connect().await?).await });
         done.map_err(Failure::into_store_error)
-    }
-}
-
-/// Fails if the database does not know a step that was seen.
-pub(super) async fn expect_seen(connection: &Connection, seen: &Seen) -> Result<(), Failure> {
-    connection.prepare(&[READ_WRITER]).await?;
-    let number: Parameter<'_> = Box::new(seen.number);
-    let found = connection.run(READ_WRITER, vec![number]).await?;
-    let writer = found.first().map(|row| row.try_get::<_, Vec<u8>>(0)).transpose()?;
-    match writer {
-        Some(writer) if writer == seen.writer => Ok(()),
-        _ => Err(Unfit::GoneBack(seen.number).into()),
     }
 }

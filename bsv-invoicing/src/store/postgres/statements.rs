@@ -30,7 +30,7 @@ pub(super) enum StatementKey {
     Put(TableId),
     /// Removes rows by their keys.
     Erase(TableId),
-    /// Another one.
+    /// Another one. `@` before a table stands for the schema.
     Other(&'static str),
 }
 
@@ -57,7 +57,7 @@ impl Shape {
 }
 
 impl StatementKey {
-    /// The text of the statement.
+    /// The text of the statement, with `@` for the schema.
     pub(super) fn text(self) -> String {
         match self {
             Self::Get(table) => get(table),
@@ -76,7 +76,7 @@ fn get(id: TableId) -> String {
     let key = list(table.key.iter().copied(), "");
     let arrays = arrays(&table.key, 1);
     let same = same_key(&table.key);
-    format!("SELECT {columns} FROM {} t JOIN unnest({arrays}) w ({key}) ON {same}", table.name)
+    format!("SELECT {columns} FROM @{} t JOIN unnest({arrays}) w ({key}) ON {same}", table.name)
 }
 
 /// Each range has a number, which comes first in what is answered.
@@ -110,7 +110,7 @@ fn scan(id: TableId, shape: Shape) -> String {
         table.key.iter().map(|column| format!("{}{direction}", column.name)).collect();
     format!(
         "SELECT w.n, {columns} FROM unnest({given}) w ({names}) CROSS JOIN LATERAL \
-         (SELECT * FROM {} WHERE {condition} ORDER BY {} LIMIT ${next}::bigint) t",
+         (SELECT * FROM @{} WHERE {condition} ORDER BY {} LIMIT ${next}::bigint) t",
         table.name,
         order.join(", "),
     )
@@ -120,7 +120,7 @@ fn add(id: TableId) -> String {
     let table = id.table();
     let all: Vec<_> = table.columns().collect();
     let columns = list(all.iter().copied(), "");
-    format!("INSERT INTO {} ({columns}) SELECT * FROM unnest({})", table.name, arrays(&all, 1))
+    format!("INSERT INTO @{} ({columns}) SELECT * FROM unnest({})", table.name, arrays(&all, 1))
 }
 
 fn put(id: TableId) -> String {
@@ -140,7 +140,7 @@ fn erase(id: TableId) -> String {
     let table = id.table();
     let key = list(table.key.iter().copied(), "");
     format!(
-        "DELETE FROM {} t USING unnest({}) w ({key}) WHERE {}",
+        "DELETE FROM @{} t USING unnest({}) w ({key}) WHERE {}",
         table.name,
         arrays(&table.key, 1),
         same_key(&table.key),

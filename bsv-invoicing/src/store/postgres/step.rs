@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 use super::cells::{Cell, Cells};
 use super::error::Failure;
 use super::known::Known;
-use super::schema::expect_known;
+use super::schema::{Incarnation, expect_known};
 use super::shared::Seen;
 use super::statements::{Parameter, StatementKey, cells_of_row, now};
 use super::tables::{TableId, one};
@@ -14,6 +14,8 @@ use super::tables::{TableId, one};
 /// The last step, as of a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
+    /// The store that has it.
+    pub(super) incarnation: Incarnation,
     pub(super) number: i64,
     /// Who made it.
     pub(super) writer: Vec<u8>,
@@ -28,13 +30,13 @@ pub(super) struct Step {
 pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
     "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
     now!(),
-    ", (SELECT version FROM meta), last_invoice, last_user, last_event, last_event_at, \
+    ", (SELECT version FROM @meta), (SELECT incarnation FROM @meta), last_invoice, last_user, last_event, last_event_at, \
      last_transaction, last_payment, last_change, account, last_invoice_before, last_user_before, \
-     confirmed, unconfirmed, waiting, reserved, contested, immature, coins FROM step ORDER BY number DESC LIMIT 1"
+     confirmed, unconfirmed, waiting, reserved, contested, immature, coins FROM @step ORDER BY number DESC LIMIT 1"
 ));
 
 const ADD: StatementKey = StatementKey::Other(concat!(
-    "INSERT INTO step (number, writer, writer_step, last_audit, last_audit_at, audit_head, \
+    "INSERT INTO @step (number, writer, writer_step, last_audit, last_audit_at, audit_head, \
      last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
      last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
      reserved, contested, immature, coins, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
@@ -45,14 +47,10 @@ const ADD: StatementKey = StatementKey::Other(concat!(
 
 /// Steps after a number that a writer has made.
 pub(super) const FIND: StatementKey =
-    StatementKey::Other("SELECT number FROM step WHERE number > $1 AND writer = $2");
-
-/// Who made a step.
-pub(super) const READ_WRITER: StatementKey =
-    StatementKey::Other("SELECT writer FROM step WHERE number = $1");
+    StatementKey::Other("SELECT number FROM @step WHERE number > $1 AND writer = $2");
 
 /// Where the figures begin in what [`READ_LAST`] answers.
-const FIGURES: usize = 7;
+const FIGURES: usize = 8;
 
 impl Step {
     /// The step of a row of [`READ_LAST`]. Fails if the schema has a newer version than this program knows.
@@ -63,6 +61,7 @@ impl Step {
         let hash: &[u8] = row.try_get(4)?;
         let columns = &TableId::AllFigures.table().row;
         Ok(Self {
+            incarnation: row.try_get(7)?,
             number: row.try_get(0)?,
             writer: row.try_get(1)?,
             audit_tail: AuditTail {

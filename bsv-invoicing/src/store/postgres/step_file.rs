@@ -20,7 +20,7 @@ use super::statements::{Parameter, StatementKey, now};
 use super::upkeep::{TICK, TICK_PATIENCE};
 
 const REMEMBER: StatementKey = StatementKey::Other(concat!(
-    "INSERT INTO memory (id, name, version, seen_at, remembered, remembering) VALUES ($1, $2, $3, ",
+    "INSERT INTO @memory (id, name, version, seen_at, remembered, remembering) VALUES ($1, $2, $3, ",
     now!(),
     ", $4, $5) ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, version = EXCLUDED.version, \
      seen_at = EXCLUDED.seen_at, remembered = EXCLUDED.remembered, remembering = EXCLUDED.remembering"

@@ -9,15 +9,15 @@ use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
 use super::transaction::{begin, in_time};
 
-const READ: StatementKey = StatementKey::Other("SELECT id, body FROM token ORDER BY id");
+const READ: StatementKey = StatementKey::Other("SELECT id, body FROM @token ORDER BY id");
 const READ_DIGEST: StatementKey = StatementKey::Other(
-    "SELECT coalesce(md5(string_agg(id || encode(body, 'hex'), ',' ORDER BY id)), '') FROM token",
+    "SELECT coalesce(md5(string_agg(id || encode(body, 'hex'), ',' ORDER BY id)), '') FROM @token",
 );
 const ADD: StatementKey = StatementKey::Other(
-    "INSERT INTO token (id, body) SELECT * FROM unnest($1::text[], $2::bytea[]) \
+    "INSERT INTO @token (id, body) SELECT * FROM unnest($1::text[], $2::bytea[]) \
      ON CONFLICT (id) DO NOTHING RETURNING id",
 );
-const REMOVE: StatementKey = StatementKey::Other("DELETE FROM token WHERE id = $1 RETURNING id");
+const REMOVE: StatementKey = StatementKey::Other("DELETE FROM @token WHERE id = $1 RETURNING id");
 
 /// A token by its id, as it is stored.
 pub(super) type TokenRow = (String, Vec<u8>);

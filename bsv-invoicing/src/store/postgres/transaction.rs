@@ -23,7 +23,7 @@ use super::tables::TableId;
 use super::writer::NotDone;
 
 /// A process writes only while it holds this lock. The row itself never changes.
-const LOCK: &str = "BEGIN; SELECT 1 FROM door FOR UPDATE";
+const LOCK: &str = "BEGIN; SELECT 1 FROM @door FOR UPDATE";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// How many rows are written in one round trip with COMMIT at most. The outcome of a COMMIT that is not answered in time is
 /// unknown, and a batch has more rows only if a transaction with very many outputs changes.
@@ -31,7 +31,7 @@ const MOST_WITH_COMMIT: usize = 5 * MOST_AT_ONCE;
 /// A process that computes with very many rows does not stand still, however slow its machine is.
 const ALLOW_FOR_MANY_ROWS: &str = "SET LOCAL idle_in_transaction_session_timeout = '60s'";
 const ADD_AUDIT: StatementKey = StatementKey::Other(
-    "INSERT INTO audit (number, at, event, subject, previous) \
+    "INSERT INTO @audit (number, at, event, subject, previous) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
 );
 

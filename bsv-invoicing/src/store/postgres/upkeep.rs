@@ -31,10 +31,10 @@ const SWEEP_LOOKS: u64 = 10 * TICK_LOOKS;
 
 /// Removes some of the oldest steps. Those of the last day stay, and those that a process remembers.
 const SWEEP: StatementKey = StatementKey::Other(concat!(
-    "DELETE FROM step WHERE number IN (SELECT number FROM step ORDER BY number LIMIT 20000) AND made_at < ",
+    "DELETE FROM @step WHERE number IN (SELECT number FROM @step ORDER BY number LIMIT 20000) AND made_at < ",
     now!(),
-    " - 86400000000 AND number < (SELECT number FROM step ORDER BY number DESC LIMIT 1) \
-     AND NOT EXISTS (SELECT 1 FROM memory WHERE step.number IN (remembered, remembering))"
+    " - 86400000000 AND number < (SELECT number FROM @step ORDER BY number DESC LIMIT 1) \
+     AND NOT EXISTS (SELECT 1 FROM @memory WHERE step.number IN (remembered, remembering))"
 ));
 
 /// Does what a server does all the time, until it is dropped.

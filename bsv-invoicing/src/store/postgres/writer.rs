@@ -341,6 +341,7 @@ fn run_on(
 fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
     let figures = changes.rows.get(&TableId::AllFigures).and_then(|rows| rows.get(&one()));
     Step {
+        incarnation: step.incarnation.clone(),
         number: step.number + 1,
         writer,
         audit_tail: changes.audit_tail,

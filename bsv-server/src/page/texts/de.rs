@@ -53,4 +53,6 @@ pub(super) const TEXTS: Texts = Texts {
     language: "Sprache",
     missing: "Diese Rechnung gibt es nicht",
     missing_hint: "Vielleicht ist die Adresse vertippt, oder der Händler hat die Rechnung zurückgezogen. Bitte fragen Sie ihn nach einer neuen.",
+    busy: "Diese Seite kann gerade nicht gezeigt werden",
+    busy_hint: "Sie lädt gleich von selbst noch einmal. Bitte warten Sie einen Augenblick.",
 };

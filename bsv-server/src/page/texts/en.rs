@@ -53,4 +53,6 @@ pub(super) const TEXTS: Texts = Texts {
     language: "Language",
     missing: "There is no such invoice",
     missing_hint: "The address may be mistyped, or the shop has withdrawn the invoice. Please ask the shop for another one.",
+    busy: "This page cannot be shown at the moment",
+    busy_hint: "It loads again by itself. Please wait a moment.",
 };

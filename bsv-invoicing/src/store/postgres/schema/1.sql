@@ -1,6 +1,6 @@
--- Version 1 of the schema of one wallet. Times are microseconds since 1970. Texts are UTF-8 in `bytea`.
+-- Version 1 of the schema of one wallet, which @ stands for. Times are microseconds since 1970. Texts are UTF-8 in `bytea`.
 
-CREATE TABLE meta (
+CREATE TABLE @meta (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   name text NOT NULL,
   version integer NOT NULL,
@@ -8,11 +8,11 @@ CREATE TABLE meta (
 );
 
 -- Who writes holds the lock of its only row, which never changes.
-CREATE TABLE door (one boolean PRIMARY KEY DEFAULT true CHECK (one));
-INSERT INTO door DEFAULT VALUES;
+CREATE TABLE @door (one boolean PRIMARY KEY DEFAULT true CHECK (one));
+INSERT INTO @door DEFAULT VALUES;
 
 -- Each batch of commands adds a row. The last one has the figures.
-CREATE TABLE step (
+CREATE TABLE @step (
   number bigint PRIMARY KEY,
   writer bytea NOT NULL,
   writer_step bigint NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE step (
 
 -- What servers remember, one row for each data directory. The file there names the step `remembered`, or `remembering` if
 -- it was written since.
-CREATE TABLE memory (
+CREATE TABLE @memory (
   id bytea PRIMARY KEY,
   name text NOT NULL,
   version text NOT NULL,
@@ -51,10 +51,10 @@ CREATE TABLE memory (
 ) WITH (fillfactor = 50);
 
 -- The processes that have the wallet open. Each raises its `beat` as long as it is alive.
-CREATE TABLE process (id bytea PRIMARY KEY, beat bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
+CREATE TABLE @process (id bytea PRIMARY KEY, beat bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);
 
 -- What a process alone does at the moment.
-CREATE TABLE claim (
+CREATE TABLE @claim (
   task bigint,
   subject bytea,
   holder bytea NOT NULL,
@@ -63,9 +63,9 @@ CREATE TABLE claim (
 ) WITH (fillfactor = 50);
 
 -- Access tokens of the servers, in a form of their own.
-CREATE TABLE token (id text PRIMARY KEY, body bytea NOT NULL);
+CREATE TABLE @token (id text PRIMARY KEY, body bytea NOT NULL);
 
-CREATE TABLE audit (
+CREATE TABLE @audit (
   number bigint PRIMARY KEY,
   at bigint NOT NULL,
   event bytea NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE audit (
   previous bytea NOT NULL
 );
 
-CREATE TABLE invoice (
+CREATE TABLE @invoice (
   number bigint PRIMARY KEY,
   id bytea NOT NULL,
   satoshis bigint NOT NULL,
@@ -85,19 +85,19 @@ CREATE TABLE invoice (
   description bytea
 ) WITH (fillfactor = 80);
 
-CREATE TABLE invoice_of_reference (
+CREATE TABLE @invoice_of_reference (
   reference bytea,
   number bigint,
   PRIMARY KEY (reference, number)
 );
 
-CREATE TABLE expiry (
+CREATE TABLE @expiry (
   at bigint,
   invoice bigint,
   PRIMARY KEY (at, invoice)
 );
 
-CREATE TABLE wallet_user (
+CREATE TABLE @wallet_user (
   id bigint PRIMARY KEY,
   name bytea NOT NULL,
   email bytea NOT NULL,
@@ -107,7 +107,7 @@ CREATE TABLE wallet_user (
 );
 
 -- What else is told, and the block, are lists of numbers in a form of their own.
-CREATE TABLE event (
+CREATE TABLE @event (
   number bigint PRIMARY KEY,
   at bigint NOT NULL,
   kind bigint NOT NULL,
@@ -116,9 +116,9 @@ CREATE TABLE event (
   block bytea NOT NULL
 );
 
-CREATE TABLE event_log (one boolean PRIMARY KEY CHECK (one), name bytea NOT NULL);
+CREATE TABLE @event_log (one boolean PRIMARY KEY CHECK (one), name bytea NOT NULL);
 
-CREATE TABLE webhook (
+CREATE TABLE @webhook (
   id bigint PRIMARY KEY,
   url bytea NOT NULL,
   types bytea NOT NULL,
@@ -137,9 +137,9 @@ CREATE TABLE webhook (
   failures bigint NOT NULL
 ) WITH (fillfactor = 50);
 
-CREATE TABLE webhook_changes (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
+CREATE TABLE @webhook_changes (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
 
-CREATE TABLE delivery (
+CREATE TABLE @delivery (
   webhook bigint,
   event bigint,
   previous bigint NOT NULL,
@@ -150,7 +150,7 @@ CREATE TABLE delivery (
   PRIMARY KEY (webhook, event)
 ) WITH (fillfactor = 80);
 
-CREATE TABLE delivery_by_time (
+CREATE TABLE @delivery_by_time (
   webhook bigint,
   is_over boolean,
   at bigint,
@@ -158,7 +158,7 @@ CREATE TABLE delivery_by_time (
   PRIMARY KEY (webhook, is_over, at, event)
 );
 
-CREATE TABLE idempotency (
+CREATE TABLE @idempotency (
   route bigint,
   key bytea,
   request_hash bytea NOT NULL,
@@ -167,48 +167,48 @@ CREATE TABLE idempotency (
   PRIMARY KEY (route, key)
 );
 
-CREATE TABLE idempotency_age (
+CREATE TABLE @idempotency_age (
   at bigint,
   route bigint,
   key bytea,
   PRIMARY KEY (at, route, key)
 );
 
-CREATE TABLE owner (what bytea PRIMARY KEY, fingerprint bytea NOT NULL);
+CREATE TABLE @owner (what bytea PRIMARY KEY, fingerprint bytea NOT NULL);
 
-CREATE TABLE followed_tip (
+CREATE TABLE @followed_tip (
   one boolean PRIMARY KEY CHECK (one),
   height bigint NOT NULL,
   hash bytea NOT NULL
 );
 
-CREATE TABLE reorganisation (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
+CREATE TABLE @reorganisation (one boolean PRIMARY KEY CHECK (one), count bigint NOT NULL);
 
-CREATE TABLE catch_up (one boolean PRIMARY KEY CHECK (one), height bigint);
+CREATE TABLE @catch_up (one boolean PRIMARY KEY CHECK (one), height bigint);
 
-CREATE TABLE account (
+CREATE TABLE @account (
   number bigint PRIMARY KEY,
   last_invoice_before bigint NOT NULL,
   last_user_before bigint NOT NULL
 );
 
-CREATE TABLE rules (
+CREATE TABLE @rules (
   one boolean PRIMARY KEY CHECK (one),
   underpaid_tolerance bigint NOT NULL,
   accepts_late boolean NOT NULL,
   zero_conf_limit bigint
 );
 
-CREATE TABLE watched (
+CREATE TABLE @watched (
   hash bytea PRIMARY KEY,
   account bigint NOT NULL,
   chain bigint NOT NULL,
   index bigint NOT NULL
 );
 
-CREATE TABLE newly_watched (number bigint PRIMARY KEY, hash bytea NOT NULL);
+CREATE TABLE @newly_watched (number bigint PRIMARY KEY, hash bytea NOT NULL);
 
-CREATE TABLE watch_backlog (
+CREATE TABLE @watch_backlog (
   account bigint,
   chain bigint,
   index bigint,
@@ -216,13 +216,13 @@ CREATE TABLE watch_backlog (
   PRIMARY KEY (account, chain, index)
 );
 
-CREATE TABLE rescan (
+CREATE TABLE @rescan (
   one boolean PRIMARY KEY CHECK (one),
   is_height boolean NOT NULL,
   start bigint NOT NULL
 );
 
-CREATE TABLE tx (
+CREATE TABLE @tx (
   number bigint PRIMARY KEY,
   txid bytea NOT NULL,
   purpose bigint NOT NULL,
@@ -234,17 +234,17 @@ CREATE TABLE tx (
   block_hash bytea
 ) WITH (fillfactor = 80);
 
-CREATE TABLE tx_of_txid (
+CREATE TABLE @tx_of_txid (
   txid bytea,
   number bigint,
   PRIMARY KEY (txid, number)
 );
 
-CREATE TABLE raw_tx (number bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
+CREATE TABLE @raw_tx (number bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
 
-CREATE TABLE ancestor (tx bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
+CREATE TABLE @ancestor (tx bigint PRIMARY KEY, bytes bytea STORAGE EXTERNAL NOT NULL);
 
-CREATE TABLE receipt (
+CREATE TABLE @receipt (
   maker bigint,
   vout bigint,
   satoshis bigint NOT NULL,
@@ -255,7 +255,7 @@ CREATE TABLE receipt (
   PRIMARY KEY (maker, vout)
 ) WITH (fillfactor = 80);
 
-CREATE TABLE spendable (
+CREATE TABLE @spendable (
   trust bigint,
   satoshis bigint,
   maker bigint,
@@ -263,33 +263,33 @@ CREATE TABLE spendable (
   PRIMARY KEY (trust, satoshis, maker, vout)
 );
 
-CREATE TABLE immature (
+CREATE TABLE @immature (
   height bigint,
   maker bigint,
   vout bigint,
   PRIMARY KEY (height, maker, vout)
 );
 
-CREATE TABLE unassigned (
+CREATE TABLE @unassigned (
   maker bigint,
   vout bigint,
   PRIMARY KEY (maker, vout)
 );
 
-CREATE TABLE unlisted (
+CREATE TABLE @unlisted (
   invoice bigint PRIMARY KEY,
   maker bigint NOT NULL,
   vout bigint NOT NULL
 );
 
-CREATE TABLE spent (
+CREATE TABLE @spent (
   spender bigint,
   maker bigint,
   vout bigint,
   PRIMARY KEY (spender, maker, vout)
 );
 
-CREATE TABLE incoming (
+CREATE TABLE @incoming (
   invoice bigint,
   tx bigint,
   first bigint NOT NULL,
@@ -297,7 +297,7 @@ CREATE TABLE incoming (
   PRIMARY KEY (invoice, tx)
 );
 
-CREATE TABLE received_for (
+CREATE TABLE @received_for (
   invoice bigint PRIMARY KEY,
   unconfirmed bigint NOT NULL,
   unmined bigint NOT NULL,
@@ -311,26 +311,26 @@ CREATE TABLE received_for (
   changes bigint NOT NULL
 ) WITH (fillfactor = 80);
 
-CREATE TABLE counted (
+CREATE TABLE @counted (
   invoice bigint,
   height bigint,
   tx bigint,
   PRIMARY KEY (invoice, height, tx)
 );
 
-CREATE TABLE wish (
+CREATE TABLE @wish (
   invoice bigint,
   tx bigint,
   PRIMARY KEY (invoice, tx)
 );
 
-CREATE TABLE marked (invoice bigint PRIMARY KEY, at bigint NOT NULL);
+CREATE TABLE @marked (invoice bigint PRIMARY KEY, at bigint NOT NULL);
 
-CREATE TABLE in_flight (invoice bigint PRIMARY KEY, tx bigint NOT NULL);
+CREATE TABLE @in_flight (invoice bigint PRIMARY KEY, tx bigint NOT NULL);
 
-CREATE TABLE refund_to (tx bigint PRIMARY KEY, address bytea NOT NULL);
+CREATE TABLE @refund_to (tx bigint PRIMARY KEY, address bytea NOT NULL);
 
-CREATE TABLE outgoing (
+CREATE TABLE @outgoing (
   number bigint PRIMARY KEY,
   tx bigint NOT NULL,
   cancellation bigint,
@@ -349,15 +349,15 @@ CREATE TABLE outgoing (
   channel_token bytea
 ) WITH (fillfactor = 80);
 
-CREATE TABLE message (outgoing bigint PRIMARY KEY, bytes bytea NOT NULL);
+CREATE TABLE @message (outgoing bigint PRIMARY KEY, bytes bytea NOT NULL);
 
-CREATE TABLE posting_url (outgoing bigint PRIMARY KEY, url bytea NOT NULL);
+CREATE TABLE @posting_url (outgoing bigint PRIMARY KEY, url bytea NOT NULL);
 
-CREATE TABLE outgoing_of_url (url_hash bytea PRIMARY KEY, outgoing bigint NOT NULL);
+CREATE TABLE @outgoing_of_url (url_hash bytea PRIMARY KEY, outgoing bigint NOT NULL);
 
-CREATE TABLE last_refund (invoice bigint PRIMARY KEY, outgoing bigint NOT NULL);
+CREATE TABLE @last_refund (invoice bigint PRIMARY KEY, outgoing bigint NOT NULL);
 
-CREATE TABLE withdrawal (
+CREATE TABLE @withdrawal (
   number bigint PRIMARY KEY,
   recipient bytea NOT NULL,
   reference bytea,
@@ -367,11 +367,11 @@ CREATE TABLE withdrawal (
 );
 
 -- The coins are a list of makers and indexes, in a form of its own.
-CREATE TABLE reservation (tx bigint PRIMARY KEY, coins bytea NOT NULL);
+CREATE TABLE @reservation (tx bigint PRIMARY KEY, coins bytea NOT NULL);
 
-CREATE TABLE followed (tx bigint PRIMARY KEY, until bigint NOT NULL);
+CREATE TABLE @followed (tx bigint PRIMARY KEY, until bigint NOT NULL);
 
-CREATE TABLE proof (
+CREATE TABLE @proof (
   tx bigint,
   sequence bigint,
   height bigint NOT NULL,
@@ -382,7 +382,7 @@ CREATE TABLE proof (
   PRIMARY KEY (tx, sequence)
 );
 
-CREATE TABLE mined (
+CREATE TABLE @mined (
   height bigint,
   tx bigint,
   PRIMARY KEY (height, tx)
