@@ -22,14 +22,16 @@ use crate::wallet_store::Wallet;
 pub(crate) struct Health {
     ids: Option<Arc<MinerIds>>,
     wallet: Option<Arc<Wallet>>,
-    /// The directories of the services' stores.
-    store_dirs: Vec<PathBuf>,
+    /// The directory of the identities.
+    minerid_dir: Option<PathBuf>,
+    /// The directory of the wallet.
+    wallet_dir: Option<PathBuf>,
     failures: Failures,
     node: Option<NodeRpc>,
-    /// The readiness apart from the database.
+    /// The readiness apart from the wallet's store.
     readiness: Recent<Readiness>,
-    /// Whether the database of the wallet takes changes.
-    database: Recent<StoreState>,
+    /// Whether the wallet's store takes changes.
+    wallet_store: Recent<StoreState>,
 }
 
 /// The last result of a check, and its time. Held during a check, so that other callers wait for
@@ -104,16 +106,15 @@ const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 impl Health {
     pub(crate) fn new(stores: &Stores) -> Self {
         let Stores { config, ids, wallet, failures, node, .. } = stores;
-        let minerid_dir = config.minerid.iter().map(|minerid| minerid.data_dir.clone());
-        let wallet_dir = config.wallet.iter().map(|_| config.network_dir.clone());
         Self {
             ids: ids.clone(),
             wallet: wallet.clone(),
             failures: failures.clone(),
-            store_dirs: minerid_dir.chain(wallet_dir).collect(),
+            minerid_dir: config.minerid.as_ref().map(|minerid| minerid.data_dir.clone()),
+            wallet_dir: config.wallet.as_ref().map(|_| config.network_dir.clone()),
             node: node.clone().map(|node| node.with_turns(1).with_timeout(NODE_TIMEOUT)),
             readiness: Recent(Mutex::default()),
-            database: Recent(Mutex::default()),
+            wallet_store: Recent(Mutex::default()),
         }
     }
 
@@ -140,28 +141,18 @@ impl Health {
         answer::json(status, &ReadyJson { ready: is_ready, readiness })
     }
 
-    /// The state of what a surface needs. Identities do not need the database of the wallet.
+    /// The state of what a surface needs. Identities do not need the wallet's store.
     pub(crate) async fn look(&self, surface: Surface) -> Readiness {
         let mut readiness = self.readiness.or_new(self.look_anew()).await;
-        let needs_database = !matches!(surface, Surface::MinerId | Surface::Node);
-        if needs_database && readiness.store == StoreState::Writable {
-            readiness.store = self.database.or_new(self.look_at_database()).await;
+        let needs_wallet = !matches!(surface, Surface::MinerId | Surface::Node);
+        if needs_wallet && readiness.store == StoreState::Writable {
+            readiness.store = self.wallet_store.or_new(self.look_at_wallet()).await;
         }
         readiness
     }
 
     async fn look_anew(&self) -> Readiness {
-        let dirs = self.store_dirs.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            dirs.iter().try_for_each(|dir| check_writable(dir))
-        });
-        let store = match written.await.expect("the task neither panics nor is cancelled") {
-            Ok(()) => StoreState::Writable,
-            Err(error) => {
-                tracing::warn!("not ready: {error}");
-                StoreState::NotWritable
-            }
-        };
+        let store = look_at_dir(self.minerid_dir.clone()).await;
         let (node, txindex) = self.look_at_node().await;
         let clock = self.wallet.as_ref().and_then(|wallet| wallet.clock_doubt());
         let clock = clock.map(|doubt| doubt.name());
@@ -170,8 +161,11 @@ impl Health {
         Readiness { store, damaged, node, txindex, broken_aliases, stale_aliases, clock }
     }
 
-    async fn look_at_database(&self) -> StoreState {
-        let Some(wallet) = &self.wallet else { return StoreState::Writable };
+    async fn look_at_wallet(&self) -> StoreState {
+        let dir = look_at_dir(self.wallet_dir.clone()).await;
+        let Some(wallet) = self.wallet.as_ref().filter(|_| dir == StoreState::Writable) else {
+            return dir;
+        };
         match timeout(DATABASE_TIMEOUT, wallet.store().probe()).await {
             Ok(Ok(())) => StoreState::Writable,
             Ok(Err(error)) => {
@@ -208,6 +202,19 @@ impl Health {
                 tracing::debug!("not ready: {error}");
                 (NodeState::Away, None)
             }
+        }
+    }
+}
+
+/// Whether a directory, if there is one, takes files.
+async fn look_at_dir(dir: Option<PathBuf>) -> StoreState {
+    let written =
+        tokio::task::spawn_blocking(move || dir.map_or(Ok(()), |dir| check_writable(&dir)));
+    match written.await.expect("the task neither panics nor is cancelled") {
+        Ok(()) => StoreState::Writable,
+        Err(error) => {
+            tracing::warn!("not ready: {error}");
+            StoreState::NotWritable
         }
     }
 }

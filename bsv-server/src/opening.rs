@@ -78,7 +78,9 @@ impl OpenError {
         match self {
             Self::WalletStore(OpenWalletStoreError::Store(error))
             | Self::Wallet(bsv_invoicing::Error::Store(error))
-            | Self::Tokens(TokenFileError::Database(error)) => error.is_of_server(),
+            | Self::Tokens(TokenFileError::Database(error)) => {
+                error.of_server().is_some_and(|error| error.is_away)
+            }
             _ => false,
         }
     }
@@ -220,7 +222,8 @@ impl Stores {
 pub(crate) fn own_dirs(config: &Config) -> Vec<PathBuf> {
     let data_dir = config.network_dir.parent().map(Path::to_owned);
     let minerid = config.minerid.as_ref().map(|minerid| minerid.data_dir.clone());
-    let others = [config.network_dir.clone(), config.keystore.dir.clone()];
+    let keystore = &config.keystore;
+    let others = [config.network_dir.clone(), keystore.dir.clone(), keystore.revocation_dir()];
     data_dir.into_iter().chain(others).chain(minerid).collect()
 }
 

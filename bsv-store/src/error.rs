@@ -83,8 +83,13 @@ pub type EngineError = Arc<dyn std::error::Error + Send + Sync>;
 /// A database server fails, refuses, or cannot be reached: the cause of [`StoreError::Engine`] and
 /// [`StoreError::Commit`] of a store that is no file.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub struct ServerError(pub String);
+#[error("{text}")]
+pub struct ServerError {
+    /// The server's words, or why it cannot be used.
+    pub text: String,
+    /// Whether the server is away or busy, and may do the same later.
+    pub is_away: bool,
+}
 
 impl StoreError {
     /// Reports a stored record that does not decode. `reason` says why.
@@ -104,11 +109,11 @@ impl StoreError {
         }
     }
 
-    /// Whether the cause is a database server, and no file.
-    pub fn is_of_server(&self) -> bool {
+    /// The cause, if it is a database server and no file.
+    pub fn of_server(&self) -> Option<&ServerError> {
         match self {
-            Self::Engine(error) | Self::Commit(error) => error.is::<ServerError>(),
-            _ => false,
+            Self::Engine(error) | Self::Commit(error) => error.downcast_ref(),
+            _ => None,
         }
     }
 

@@ -103,17 +103,22 @@ fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
     Some(identities.chain(broken).collect())
 }
 
-/// The start of the last backup that did not fail. Reads the log from its end.
+/// How many entries of the audit log are looked at for the last backup.
+const LOOKED_AT: usize = 10_000;
+
+/// The start of the last backup that did not fail, if one of the last entries of the log is about
+/// it.
 async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
     let log = match managed.wallet() {
         Ok(_) => "wallet",
         Err(_) => "minerid",
     };
-    let (mut before, mut failed) = (u64::MAX, 0);
-    loop {
+    let (mut before, mut failed, mut looked_at) = (u64::MAX, 0, 0);
+    while looked_at < LOOKED_AT {
         let entries = audit::entries(managed, log, AuditPage::Before(before)).await?;
-        let Some(oldest) = entries.first() else { return Ok(None) };
+        let Some(oldest) = entries.first() else { break };
         before = oldest.number;
+        looked_at += entries.len();
         for entry in entries.iter().rev() {
             if entry.event == KeyEvent::Failed.name() && entry.subject == KeyEvent::BackedUp.name()
             {
@@ -125,6 +130,7 @@ async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
             }
         }
     }
+    Ok(None)
 }
 
 fn of_readiness(readiness: &Readiness) -> Vec<String> {

@@ -127,7 +127,7 @@ impl From<ChangeError> for Problem {
             }
         };
         match &error {
-            ChangeError::Database(cause) if cause.is_of_server() => {
+            ChangeError::Database(cause) if cause.of_server().is_some() => {
                 Self::new(status, STORE_AWAY, error.to_string())
             }
             error => Self::of_status(status, error.to_string()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
-use hyper::header::CONTENT_ENCODING;
+use hyper::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
 use hyper::{HeaderMap, StatusCode};
 use ipnet::IpNet;
 use thiserror::Error;
@@ -120,10 +120,14 @@ impl Drop for LargePlace {
     }
 }
 
-/// Whether the headers say that the body is compressed, or encoded in another way.
+/// Whether the headers say that the body is compressed. Some clients name a character set there.
 pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
-    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
-    encodings.any(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    const COMPRESSED: [&str; 8] =
+        ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb"];
+    let encodings = [CONTENT_ENCODING, TRANSFER_ENCODING].map(|name| headers.get_all(name));
+    let encodings = encodings.iter().flatten().filter_map(|value| value.to_str().ok());
+    let mut encodings = encodings.flat_map(|value| value.split(',')).map(str::trim);
+    encodings.any(|encoding| COMPRESSED.iter().any(|it| encoding.eq_ignore_ascii_case(it)))
 }
 
 /// A whole body, with its place if it is large.

@@ -132,8 +132,8 @@ fn disk_failure(error: &Error) -> Problem {
         Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
             ("store-damaged", "the store is damaged: see the log of the server")
         }
-        Error::Store(error) if error.is_of_server() => {
-            (STORE_AWAY, "the database is not available")
+        Error::Store(error) if error.of_server().is_some() => {
+            (STORE_AWAY, "the database cannot be used: see the log of the server")
         }
         _ if error.is_out_of_space() => ("disk-full", "no space is left on the disk"),
         _ => ("disk-failed", "the disk cannot be read or written"),

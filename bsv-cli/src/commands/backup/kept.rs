@@ -46,6 +46,8 @@ pub(super) fn delete_oldest(
     names.sort();
     let now = new_name(network);
     let (mut deleted, future): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| *name <= now);
+    // Those that others make at the same time stay.
+    deleted.retain(|name| name.as_str() < new);
     deleted.truncate(deleted.len().saturating_sub(keep.saturating_sub(1)));
     let [deleted, future] =
         [deleted, future].map(|names| names.into_iter().map(|name| dir.join(name)).collect());
@@ -79,6 +81,7 @@ mod tests {
             fs::write(dir.join(name), "").unwrap();
         }
         let delete = |new: &str| delete_oldest(&dir, "livenet", new, 2).unwrap();
+        assert_eq!(delete(&of_day(3)), Others::default(), "the others are newer");
         let deleted = [3, 7].map(|day| dir.join(of_day(day))).into();
         assert_eq!(delete(&of_day(21)), Others { deleted, future: vec![] });
         let mut left = others.map(str::to_owned).into_iter().chain([of_day(9), of_day(21)]);

@@ -51,7 +51,7 @@ pub(super) enum Unfit {
 
 impl Failure {
     pub(super) fn slow() -> Self {
-        Self::Passing(Arc::new(ServerError("the database does not answer in time".to_owned())))
+        Self::Passing(away("the database does not answer in time".to_owned()))
     }
 
     /// What failed has nothing to do with the database.
@@ -61,8 +61,7 @@ impl Failure {
 
     /// A commit was answered with a warning.
     pub(super) fn warned() -> Self {
-        let text = "the database has given a warning while it committed".to_owned();
-        Self::Passing(Arc::new(ServerError(text)))
+        Self::Passing(away("the database has given a warning while it committed".to_owned()))
     }
 
     /// Writes it to the log, where no caller is to be told.
@@ -90,11 +89,19 @@ impl Failure {
     }
 }
 
+fn away(text: String) -> EngineError {
+    Arc::new(ServerError { text, is_away: true })
+}
+
+fn unfit(text: String) -> EngineError {
+    Arc::new(ServerError { text, is_away: false })
+}
+
 /// What a database says when a transaction was not committed.
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
-        let text = ServerError(describe(&error));
-        let Some(state) = error.code() else { return Self::Passing(Arc::new(text)) };
+        let text = describe(&error);
+        let Some(state) = error.code() else { return Self::Passing(away(text)) };
         match state.code() {
             "53100" => {
                 let full = io::Error::new(io::ErrorKind::StorageFull, text);
@@ -102,15 +109,15 @@ impl From<tokio_postgres::Error> for Failure {
             }
             "XX001" | "XX002" => Self::Lasting(StoreError::damaged(text)),
             "23505" if is_taken_row(&error) => Self::Lasting(StoreError::damaged(text)),
-            _ if is_passing(state) => Self::Passing(Arc::new(text)),
-            _ => Self::Lasting(StoreError::Engine(Arc::new(text))),
+            _ if is_passing(state) => Self::Passing(away(text)),
+            _ => Self::Lasting(StoreError::Engine(unfit(text))),
         }
     }
 }
 
 impl From<Unfit> for StoreError {
     fn from(reason: Unfit) -> Self {
-        Self::Engine(Arc::new(ServerError(reason.to_string())))
+        Self::Engine(unfit(reason.to_string()))
     }
 }
 

@@ -6,7 +6,7 @@
 //! although their blocks have left the main chain. They check that the node has none of these coins
 //! spent, and that the payment pays the fees of all the ancestors that come with it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use bsv_network::{NodeRpc, TransactionPlace};
