@@ -45,7 +45,7 @@ async fn a_pooler_that_keeps_no_sessions_is_refused_and_costs_nothing() {
 fn servers_share_a_pooler_that_keeps_sessions() {
     let pooler = PgBouncer::start(&SERVER, "session");
     let [first, neighbour] = ["behind_pooler", "behind_pooler_too"].map(|it| site(&pooler.url(it)));
-    let [server, of_neighbour] = [&first, &neighbour].map(|site| site.server());
+    let [server, of_neighbour] = [first.server(), neighbour.server()];
     let second = second_site(&first, &pooler.url("behind_pooler"));
     let successor = second.server();
     for server in [&server, &successor, &of_neighbour] {
