@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_tx::{PrivateKey, Script, Transaction, TxOut};
@@ -131,7 +132,10 @@ impl Drop for Payee {
     fn drop(&mut self) {
         self.desk.is_closed.store(true, Ordering::SeqCst);
         self.desk.stalled.lock().unwrap().clear();
-        let _ = TcpStream::connect(self.address);
+        // The first connection wakes the thread, which then ends with its listener.
+        while TcpStream::connect(self.address).is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

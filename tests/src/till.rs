@@ -11,9 +11,6 @@ use crate::http::{Client, Reply};
 use crate::node::{Node, free_port};
 use crate::site::{Server, Site};
 
-/// Where the payers of all tills are told to pay. Nothing answers there.
-const PUBLIC_URL: &str = "http://pay.example";
-
 /// A server that keeps its ports when it is killed and started again, with its own data directory
 /// and a wallet in a database.
 #[derive(Debug)]
@@ -34,12 +31,13 @@ impl Till {
     /// The same with further settings.
     pub fn with(node: &Node, database: &str, more: Value) -> Self {
         let [wallet, payments] = [(); 2].map(|()| free_port());
+        let public_url = format!("http://127.0.0.1:{payments}");
         let mut settings = json!({
             "rpcHost": node.host, "rpcPort": node.port,
             "rpcUser": node.user, "rpcPassword": node.password,
             "minerid": { "enabled": false },
             "wallet": { "port": wallet, "store": { "url": database } },
-            "payments": { "port": payments, "publicUrl": PUBLIC_URL, "feeRate": 1 },
+            "payments": { "port": payments, "publicUrl": public_url, "feeRate": 1 },
             "webhooks": { "allowNetworks": ["127.0.0.0/8"] },
         });
         settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -15,6 +15,7 @@ pub(super) fn node(
     is_send(node.outputs(any(), any()));
     is_send(node.transaction(any()));
     is_send(node.transaction_place(any()));
+    is_send(node.transaction_places(any()));
     is_send(node.send_transaction(any()));
     is_send(node.import_address(any()));
     is_send(node.coins_of(any()));
