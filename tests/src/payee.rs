@@ -350,7 +350,7 @@ fn listed(outputs: &[TxOut]) -> Vec<Value> {
 }
 
 fn tomorrow() -> Timestamp {
-    Timestamp::of_system().after(std::time::Duration::from_secs(24 * 60 * 60))
+    Timestamp::of_system().after(Duration::from_secs(24 * 60 * 60))
 }
 
 fn seconds(time: Timestamp) -> u64 {

@@ -16,6 +16,7 @@ pub(super) fn node(
     is_send(node.transaction(any()));
     is_send(node.transaction_place(any()));
     is_send(node.transaction_places(any()));
+    is_send(node.mempool_ancestors(any()));
     is_send(node.send_transaction(any()));
     is_send(node.import_address(any()));
     is_send(node.coins_of(any()));
