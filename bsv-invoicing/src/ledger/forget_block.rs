@@ -36,8 +36,10 @@ impl Command for ForgetBlock {
         let mined = books.rows.first::<MinedAt>(rest, Ascending, limit)?;
         try_all(&mined, |((_, number), ())| {
             let record = books.transaction(*number)?;
+            if record.state != TransactionState::Mined(block) {
+                return Ok(());
+            }
             match record.purpose {
-                _ if record.state != TransactionState::Mined(block) => Ok::<_, R::Error>(()),
                 Purpose::Coinbase if is_replaced => {
                     books.lose(*number, TransactionState::Invalid, at)
                 }

@@ -247,9 +247,25 @@ mod tests {
     use std::task::{Context, Poll};
 
     use hyper::body::Frame;
+    use hyper::header::HeaderName;
 
     use super::*;
     use crate::http::answer;
+
+    #[test]
+    fn compression_is_told_from_other_words() {
+        let is_encoded = |name: HeaderName, value: &str| {
+            is_encoded(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
+        };
+        for value in ["gzip", "GZIP", "identity, br", "deflate ,utf-8"] {
+            assert!(is_encoded(CONTENT_ENCODING, value), "{value}");
+        }
+        for value in ["", "identity", "utf-8", "gzipped"] {
+            assert!(!is_encoded(CONTENT_ENCODING, value), "{value}");
+        }
+        assert!(is_encoded(TRANSFER_ENCODING, "gzip, chunked"));
+        assert!(!is_encoded(TRANSFER_ENCODING, "chunked"));
+    }
 
     struct Frames(Vec<&'static [u8]>);
 
