@@ -48,7 +48,8 @@ async fn open(dir: &Path, node: NodeSettings) -> Result<Arc<Wallet>, Box<dyn Err
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "shop")?;
     let lock = DirLock::acquire(&dir.join("wallet"), "shop")?;
     let store = RedbWalletStore::open(lock, DatabaseOptions::default())?;
-    let wallet = Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await?;
+    let wallet =
+        Wallet::open(Arc::new(store), keystore, WalletSettings::new(Network::Regtest)).await?;
     Ok(Arc::new(wallet.with_node(NodeRpc::new(node))))
 }
 

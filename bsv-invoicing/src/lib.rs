@@ -61,8 +61,9 @@ pub use model::webhook::{
 };
 pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
 pub use store::{
-    CopyError, EventCounts, OpenWalletStoreError, RedbWalletStore, WalletStore, WalletStoreError,
-    copy_wallet, holds_no_wallet,
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, CopyError, EventCounts,
+    OpenWalletStoreError, RedbWalletStore, Store, WalletStore, WalletStoreError, copy_wallet,
+    holds_no_wallet,
 };
 pub use wallet::books::BooksCheck;
 pub use wallet::checkout::Checkout;

@@ -6,7 +6,6 @@ mod event_counts;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod redb;
-mod stored;
 mod wallet_store;
 
 pub use self::copy::{CopyError, copy_wallet, holds_no_wallet};
@@ -14,5 +13,8 @@ pub use self::event_counts::EventCounts;
 #[cfg(feature = "postgres")]
 pub use self::postgres::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
 pub use self::redb::RedbWalletStore;
-use self::wallet_store::refused;
-pub use self::wallet_store::{OpenWalletStoreError, WalletStore, WalletStoreError};
+pub use self::wallet_store::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, OpenWalletStoreError, Store,
+    WalletStore,
+};
+pub use crate::ledger::rows::WalletStoreError;

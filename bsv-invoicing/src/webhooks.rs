@@ -47,15 +47,15 @@ const FORGOTTEN_AT_ONCE: usize = 1000;
 
 /// Sends the events of a wallet to its webhooks.
 #[derive(Debug)]
-pub struct WebhookSender<S, C, K> {
-    wallet: Arc<Wallet<S>>,
+pub struct WebhookSender<C, K> {
+    wallet: Arc<Wallet>,
     client: C,
     clock: K,
 }
 
-impl<S: WalletStore, C: WebhookClient, K: WebhookClock> WebhookSender<S, C, K> {
+impl<C: WebhookClient, K: WebhookClock> WebhookSender<C, K> {
     /// For the webhooks of this wallet.
-    pub fn new(wallet: Arc<Wallet<S>>, client: C, clock: K) -> Arc<Self> {
+    pub fn new(wallet: Arc<Wallet>, client: C, clock: K) -> Arc<Self> {
         Arc::new(Self { wallet, client, clock })
     }
 

@@ -9,15 +9,21 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::task::Poll;
 
+use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
+use bsv_invoicing::ledger::figures::Figures;
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
-use bsv_invoicing::ledger::rows::Rows;
+use bsv_invoicing::ledger::rows::{
+    AllFigures, Events, Expiries, IdempotencyAges, IdempotentAnswers, Invoices, Kind, Owner, Row,
+    Users,
+};
 use bsv_invoicing::ledger::{
     Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
 use bsv_invoicing::{
     Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,
     InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, MAX_PAGE_TEXT,
-    OpenWalletStoreError, RedbWalletStore, Timestamp, UserDraft, WalletStore, WalletStoreError,
+    OpenWalletStoreError, RedbWalletStore, Store, Timestamp, UserDraft, WalletStore,
+    WalletStoreError,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
@@ -75,18 +81,40 @@ async fn redb_commits_nothing_where_nothing_changes() {
     store_conformance::run_unchanged(&store, || store.counts().commits.counts().count()).await;
 }
 
-type InvoiceRow<'a> =
-    ([u8; 12], u64, u64, u64, Option<u64>, Option<u64>, Option<&'a str>, Option<&'a str>);
-
-const INVOICES: TableDefinition<'_, u64, InvoiceRow<'static>> = TableDefinition::new("invoices");
-type EventRow = (u64, u8, u64, Vec<u64>, Vec<(u32, [u8; 32])>);
-const EVENTS: TableDefinition<'_, u64, EventRow> = TableDefinition::new("told events");
-/// The last invoice, the last user, and nine more.
-const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
-const WALLET: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("wallet");
 const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
 
-const RIGHT_ROW: InvoiceRow<'_> = (*b"bwWEkOWIH8Ck", 5, 1, 1000, None, None, None, None);
+/// The row of an invoice that is right.
+fn right_row(number: u64) -> Invoice {
+    Invoice {
+        number,
+        id: "bwWEkOWIH8Ck".parse().unwrap(),
+        satoshis: 5,
+        description: None,
+        reference: None,
+        created_at: Timestamp::from_micros(1),
+        expires_at: Timestamp::from_micros(1000),
+        payment_received_at: None,
+        refund_to: None,
+        refunded_at: None,
+        in_flight: false,
+        deleted_at: None,
+    }
+}
+
+/// The row of an invoice that is paid.
+fn paid_row(number: u64) -> Vec<u8> {
+    let payment_received_at = Some(Timestamp::from_micros(50));
+    Invoice { payment_received_at, ..right_row(number) }.encode()
+}
+
+/// The row of an invoice whose id consists of these bytes.
+fn row_with_id(number: u64, id: [u8; 12]) -> Vec<u8> {
+    let (mut row, right) = (right_row(number).encode(), right_row(number).id);
+    let place = row.windows(12).position(|it| it == right.as_str().as_bytes()).unwrap();
+    row[place..place + 12].copy_from_slice(&id);
+    row
+}
+
 const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
 
 fn now() -> Timestamp {
@@ -127,15 +155,33 @@ fn assert_damaged<T: std::fmt::Debug>(result: Result<T, WalletStoreError>) {
     assert!(matches!(error, WalletStoreError::Store(StoreError::Damaged(_))), "{error}");
 }
 
-fn set_invoice(transaction: &WriteTransaction, number: u64, row: InvoiceRow<'_>) {
-    transaction.open_table(INVOICES).unwrap().insert(number, row).unwrap();
+type RawTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
+fn table<K: Kind>(transaction: &WriteTransaction) -> RawTable<'_> {
+    transaction.open_table(TableDefinition::new(K::TABLE.name())).unwrap()
+}
+
+fn set<K: Kind>(transaction: &WriteTransaction, key: &K::Key, row: &[u8]) {
+    table::<K>(transaction).insert(&*K::key(key), row).unwrap();
+}
+
+fn remove<K: Kind>(transaction: &WriteTransaction, key: &K::Key) {
+    table::<K>(transaction).remove(&*K::key(key)).unwrap();
+}
+
+/// Changes the figures.
+fn change_figures(transaction: &WriteTransaction, change: impl FnOnce(&mut Figures)) {
+    let row = table::<AllFigures>(transaction).get(&[][..]).unwrap().unwrap().value().to_vec();
+    let mut figures = Figures::decode(&row).unwrap();
+    change(&mut figures);
+    set::<AllFigures>(transaction, &(), &figures.encode());
 }
 
 #[tokio::test]
 async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
     for id in [*b"bwWEkOWIH8C ", *b"bwWEkOWIH8C\xff", [0; 12], *b"../../../../"] {
-        let row = (id, 5, 1, 1000, None, None, None, None);
-        let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+        let row = row_with_id(2, id);
+        let (_place, store) = changed(|transaction| set::<Invoices>(transaction, &2, &row)).await;
         let key = IdempotencyKey::new("k", b"{}").unwrap();
         assert_damaged(store.invoice(2).await);
         assert_damaged(store.delete_invoice(2, now()).await);
@@ -158,7 +204,7 @@ async fn a_damaged_invoice_is_an_error_and_does_not_disturb_the_others() {
 #[tokio::test]
 async fn an_expiry_without_an_invoice_tells_nothing() {
     let (_place, store) = changed(|transaction| {
-        transaction.open_table(INVOICES).unwrap().remove(2).unwrap();
+        remove::<Invoices>(transaction, &2);
     })
     .await;
     let later = Timestamp::from_micros(2000);
@@ -170,23 +216,29 @@ async fn an_expiry_without_an_invoice_tells_nothing() {
 
 #[tokio::test]
 async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
-    // These rows have unknown kinds, name missing invoices and transactions, or have details of
-    // another kind.
-    for (kind, subject, details) in [
-        (0, 1, vec![]),
-        (99, 1, vec![]),
-        (255, 1, vec![]),
-        (1, 9, vec![]),
-        (3, 0, vec![]),
-        (19, 1, vec![2, 7, 5, 0]),
-        (32, 1, vec![]),
-        (1, 1, vec![9]),
+    // These rows cannot be read, have unknown kinds, name missing invoices and transactions, or have
+    // details of another kind.
+    let row = |kind, subject, details| {
+        EventRow { at: now(), kind, subject, details, block: None }.encode()
+    };
+    let right = row(EventKind::InvoiceCreated, 1, EventDetails::None);
+    // The kind is the second member, after a time of two bytes.
+    let of_kind = |kind: &[u8]| [&right[..3], kind, &right[4..]].concat();
+    let payment =
+        PaymentDetails { transaction: 7, satoshis: 5, late: false, sums: Sums { paid: 5, due: 0 } };
+    for damaged in [
+        Vec::new(),
+        right[..right.len() - 1].to_vec(),
+        [&right[..], &[0]].concat(),
+        of_kind(&[0]),
+        of_kind(&[0x18, 99]),
+        of_kind(&[0x18, 255]),
+        row(EventKind::InvoiceCreated, 9, EventDetails::None),
+        row(EventKind::InvoiceExpired, 0, EventDetails::None),
+        row(EventKind::PaymentReceived, 1, EventDetails::Payment(payment)),
+        row(EventKind::ReceiptUnassigned, 1, EventDetails::None),
     ] {
-        let damaged = (100, kind, subject, details, Vec::new());
-        let (_place, store) = changed(|transaction| {
-            transaction.open_table(EVENTS).unwrap().insert(2, damaged.clone()).unwrap();
-        })
-        .await;
+        let (_place, store) = changed(|transaction| set::<Events>(transaction, &2, &damaged)).await;
         assert_damaged(store.events(0, 9).await);
         assert_damaged(store.events(1, 1).await);
         let numbers: Vec<_> = [store.events(0, 1).await, store.events(2, 9).await]
@@ -203,19 +255,15 @@ async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
 
 #[tokio::test]
 async fn a_missing_invoice_or_user_of_a_known_idempotency_key_is_damage() {
-    const USERS: TableDefinition<'_, u64, (&str, &str, &str, &str, &str)> =
-        TableDefinition::new("users");
     let (place, store) = changed(|transaction| {
-        transaction.open_table(INVOICES).unwrap().remove(2).unwrap();
+        remove::<Invoices>(transaction, &2);
     })
     .await;
     let key = || IdempotencyKey::new("k", b"{}").ok();
     assert_damaged(create(&store, CreateInvoice { idempotency: key(), ..new_invoice() }).await);
     store.create_user(UserDraft::default(), now(), key()).await.unwrap();
     drop(store);
-    place.write(|transaction| {
-        transaction.open_table(USERS).unwrap().remove(1).unwrap();
-    });
+    place.write(|transaction| remove::<Users>(transaction, &1));
     let store = place.open();
     assert_damaged(store.create_user(UserDraft::default(), now(), key()).await);
     assert_eq!(store.create_user(UserDraft::default(), now(), None).await.unwrap().0, 2);
@@ -230,7 +278,7 @@ struct Wait {
 impl Command for Wait {
     type Answer = ();
 
-    fn run<R: Rows>(&self, _: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, _: &mut Books<'_>) -> Result<(), WalletStoreError> {
         self.begun.send(()).unwrap();
         self.go_on.lock().unwrap().recv().unwrap();
         Ok(())
@@ -261,9 +309,9 @@ async fn at_once<A: Command, B: Command>(
 
 #[tokio::test]
 async fn a_damaged_row_fails_only_the_command_that_reads_it() {
-    let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
+    let row = row_with_id(2, *b"bwWEkOWIH8C ");
     for is_damaged_first in [true, false] {
-        let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+        let (_place, store) = changed(|transaction| set::<Invoices>(transaction, &2, &row)).await;
         let [damaged, right] = [2, 3].map(|number| DeleteInvoice { number, now: now() });
         let (of_damaged, of_right) = if is_damaged_first {
             at_once(&store, damaged, right).await
@@ -283,8 +331,8 @@ async fn a_damaged_row_fails_only_the_command_that_reads_it() {
 /// The changes of a command that then reads a damaged row are undone.
 #[tokio::test]
 async fn a_command_that_fails_midway_has_done_nothing() {
-    let row = (*b"bwWEkOWIH8C ", 5, 1, 1000, None, None, None, None);
-    let (place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+    let row = row_with_id(2, *b"bwWEkOWIH8C ");
+    let (place, store) = changed(|transaction| set::<Invoices>(transaction, &2, &row)).await;
     let later = Timestamp::from_micros(5000);
     let sweep = Sweep { now: later, doubted_since: None, limit: 9 };
     let user = CreateUser { details: UserDraft::default(), idempotency: None, now: now() };
@@ -299,7 +347,7 @@ async fn a_command_that_fails_midway_has_done_nothing() {
     };
     assert_eq!(told(&store).await, [(4, EventKind::UserCreated, 1)]);
     drop(store);
-    place.write(|transaction| set_invoice(transaction, 2, RIGHT_ROW));
+    place.write(|transaction| set::<Invoices>(transaction, &2, &right_row(2).encode()));
     let store = place.open();
     assert_eq!(store.sweep(later, 9).await.unwrap(), 3, "all are still due");
     assert_eq!(told(&store).await.len(), 4);
@@ -308,10 +356,7 @@ async fn a_command_that_fails_midway_has_done_nothing() {
 #[tokio::test]
 async fn a_damaged_fingerprint_belongs_to_no_wallet() {
     for bytes in [&[][..], &[1; 19], &[1; 21]] {
-        let (_place, store) = changed(|transaction| {
-            transaction.open_table(WALLET).unwrap().insert("fingerprint", bytes).unwrap();
-        })
-        .await;
+        let (_place, store) = changed(|transaction| set::<Owner>(transaction, &(), bytes)).await;
         assert_damaged(store.owner().await);
         assert_damaged(store.adopt([1; 20], KeyEvent::Made).await);
     }
@@ -322,17 +367,17 @@ async fn files_of_newer_versions_and_of_other_programs_are_refused() {
     let place = RedbPlace::fresh();
     drop(place.open());
     place.write(|transaction| {
-        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("wallet", 14).unwrap();
+        transaction.open_table(SCHEMA_VERSIONS).unwrap().insert("bsv-wallet", 2).unwrap();
     });
     let newer = place.try_open().unwrap_err();
     let is_newer = matches!(
         newer,
-        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 14, known: 13, .. })
+        OpenWalletStoreError::Store(StoreError::NewerSchema { found: 2, known: 1, .. })
     );
     assert!(is_newer, "{newer}");
     place.write(|transaction| {
         let mut versions = transaction.open_table(SCHEMA_VERSIONS).unwrap();
-        versions.remove("wallet").unwrap();
+        versions.remove("bsv-wallet").unwrap();
         versions.insert("identities", 1).unwrap();
     });
     let other = place.try_open().unwrap_err();
@@ -345,15 +390,14 @@ async fn files_of_newer_versions_and_of_other_programs_are_refused() {
 /// Rows that a sweep has handled take no room in the file any more.
 #[tokio::test]
 async fn a_sweep_removes_what_it_forgets() {
-    const EXPIRIES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("expiries");
-    const KEYS: TableDefinition<'_, (u8, &str), ([u8; 32], u64, u64)> =
-        TableDefinition::new("idempotency");
-    const AGES: TableDefinition<'_, (u64, u8, &str), ()> = TableDefinition::new("idempotency_ages");
     let held = |transaction: &WriteTransaction| {
-        let keys = transaction.open_table(KEYS).unwrap();
-        let names = keys.iter().unwrap().map(|row| row.unwrap().0.value().0).collect::<Vec<_>>();
-        let ages = transaction.open_table(AGES).unwrap().len().unwrap();
-        (transaction.open_table(EXPIRIES).unwrap().len().unwrap(), names, ages)
+        let (keys, len) =
+            (table::<IdempotentAnswers>(transaction), |it: RawTable<'_>| it.len().unwrap());
+        let route = |row: Result<(redb::AccessGuard<'_, &[u8]>, _), _>| {
+            row.map(|(key, _): (_, redb::AccessGuard<'_, &[u8]>)| key.value()[0]).unwrap()
+        };
+        let routes = keys.iter().unwrap().map(route).collect::<Vec<_>>();
+        (len(table::<Expiries>(transaction)), routes, len(table::<IdempotencyAges>(transaction)))
     };
     let (place, store) = changed(|_| {}).await;
     let key = IdempotencyKey::new("k", b"{}").ok();
@@ -367,9 +411,8 @@ async fn a_sweep_removes_what_it_forgets() {
 /// The test writes the row of a paid invoice itself.
 #[tokio::test]
 async fn a_paid_invoice_stays() {
-    let mut row = RIGHT_ROW;
-    row.4 = Some(50);
-    let (_place, store) = changed(|transaction| set_invoice(transaction, 2, row)).await;
+    let row = paid_row(2);
+    let (_place, store) = changed(|transaction| set::<Invoices>(transaction, &2, &row)).await;
     assert_refused!(store.delete_invoice(2, now()).await, Refusal::Paid(2));
     let invoice = store.invoice(2).await.unwrap().unwrap();
     assert_eq!(invoice.payment_received_at, Some(Timestamp::from_micros(50)));
@@ -381,13 +424,11 @@ async fn a_paid_invoice_stays() {
 #[tokio::test]
 async fn numbers_that_no_key_can_be_derived_for_are_not_given_out() {
     const LAST: u64 = (1 << 31) - 1;
-    const LAST_CHANGE: usize = 6;
     let (_place, store) = changed(|transaction| {
-        let mut figures = transaction.open_table(FIGURES).unwrap();
-        let mut row = figures.get(()).unwrap().unwrap().value();
-        row[..2].fill(LAST - 1);
-        row[LAST_CHANGE] = LAST;
-        figures.insert((), row).unwrap();
+        change_figures(transaction, |figures| {
+            (figures.last_invoice, figures.last_user) = (LAST - 1, LAST - 1);
+            figures.last_change = LAST;
+        });
     })
     .await;
     assert_eq!(create(&store, new_invoice()).await.unwrap().number, LAST);
@@ -415,12 +456,10 @@ async fn a_page_looks_at_a_limited_number_of_invoices() {
     let bound = MAX_LOOKED_AT as u64;
     let (_place, store) = changed(|transaction| {
         for number in 1..=bound + 2 {
-            set_invoice(transaction, number, RIGHT_ROW);
+            set::<Invoices>(transaction, &number, &right_row(number).encode());
         }
         // The only paid invoice comes right after the last one that is looked at.
-        let mut paid = RIGHT_ROW;
-        paid.4 = Some(50);
-        set_invoice(transaction, bound + 1, paid);
+        set::<Invoices>(transaction, &(bound + 1), &paid_row(bound + 1));
     })
     .await;
     let paid = InvoiceQuery { state: Some(InvoiceState::Paid), ..ALL };
@@ -439,9 +478,8 @@ async fn a_page_holds_a_limited_amount_of_text() {
     let half = "a".repeat(MAX_PAGE_TEXT / 2);
     let (_place, store) = changed(|transaction| {
         for number in [1, 2] {
-            let mut row = RIGHT_ROW;
-            row.6 = Some(&*half);
-            set_invoice(transaction, number, row);
+            let row = Invoice { reference: Some(half.clone()), ..right_row(number) };
+            set::<Invoices>(transaction, &number, &row.encode());
         }
     })
     .await;
@@ -453,10 +491,7 @@ async fn a_page_holds_a_limited_amount_of_text() {
 async fn an_audit_notices_an_invoice_beyond_the_last_one_given_out() {
     for (last, is_beyond) in [(2, true), (3, false), (4, false)] {
         let (_place, store) = changed(|transaction| {
-            let mut figures = transaction.open_table(FIGURES).unwrap();
-            let mut row = figures.get(()).unwrap().unwrap().value();
-            row[0] = last;
-            figures.insert((), row).unwrap();
+            change_figures(transaction, |figures| figures.last_invoice = last);
         })
         .await;
         let step = |found: &mut bool, item| {
@@ -486,20 +521,19 @@ async fn the_events_of_each_kind_are_counted() {
 
 #[tokio::test]
 async fn a_page_looks_at_a_limited_number_of_events() {
-    const USER_CREATED: u8 = 2;
-    const LAST_EVENT: usize = 2;
     let bound = MAX_EVENTS_LOOKED_AT as u64;
     let (_place, store) = changed(|transaction| {
-        let mut events = transaction.open_table(EVENTS).unwrap();
+        let set_event = |number, kind, subject| {
+            let row =
+                EventRow { at: now(), kind, subject, details: EventDetails::None, block: None };
+            set::<Events>(transaction, &number, &row.encode());
+        };
         for number in 1..=bound + 1 {
-            events.insert(number, (100, USER_CREATED, number, Vec::new(), Vec::new())).unwrap();
+            set_event(number, EventKind::UserCreated, number);
         }
         // The only event of an invoice comes right after the last one that is looked at.
-        events.insert(bound + 2, (100, 1, 1, Vec::new(), Vec::new())).unwrap();
-        let mut figures = transaction.open_table(FIGURES).unwrap();
-        let mut row = figures.get(()).unwrap().unwrap().value();
-        row[LAST_EVENT] = bound + 2;
-        figures.insert((), row).unwrap();
+        set_event(bound + 2, EventKind::InvoiceCreated, 1);
+        change_figures(transaction, |figures| figures.last_event = bound + 2);
     })
     .await;
     let of_invoices = EventQuery { after: 1, filter: "invoice.*".parse().unwrap(), limit: 9 };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
-use bsv_invoicing::{RedbWalletStore, Timestamp};
+use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
 use bsv_minerid::{MinerIds, RedbIdentityStore};
 use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
 use bsv_tx::Network;
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::access::{TOKENS_FILE_NAME, Tokens};
 use crate::store_move::MoveError;
-use crate::wallet_store::Wallet;
+use crate::wallet_store;
 
 /// The beginning of a sealed backup. The length of this beginning precedes it in four bytes,
 /// little-endian. The contents of the files follow.
@@ -95,7 +95,7 @@ impl Contents {
         };
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
-            let file = wallet.store().copy(network_dir).await?;
+            let file = wallet_store::copy(wallet, network_dir).await?;
             contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {

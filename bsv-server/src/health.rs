@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
@@ -15,7 +16,6 @@ use tokio::time::timeout;
 use crate::http::{Answer, Declared, answer};
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
-use crate::wallet_store::Wallet;
 
 /// Answers `/healthz` and `/readyz`, which need no token and tell no secrets.
 #[derive(Debug)]

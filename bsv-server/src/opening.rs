@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::{
-    OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, WalletSeed,
-    WalletSettings,
+    OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, Store, Wallet,
+    WalletSeed, WalletSettings,
 };
 use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use crate::access::{TokenFileError, Tokens};
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::surface::Surface;
-use crate::wallet_store::{AnyWalletStore, Wallet};
+use crate::wallet_store::database;
 
 /// The parts that are created if they are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,7 +304,7 @@ async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, 
 
 /// Opens the tokens, which lie where the wallet does if that is a database.
 fn open_tokens(dir: &Path, wallet: Option<Arc<Wallet>>) -> Result<Tokens, TokenFileError> {
-    match wallet.filter(|wallet| wallet.store().database().is_some()) {
+    match wallet.filter(|wallet| database(wallet).is_some()) {
         Some(wallet) => {
             let dir = dir.to_owned();
             // Whoever calls may be in a runtime, which must not be blocked by another one.
@@ -351,13 +351,13 @@ fn open_wallet_store(
     config: &Config,
     wallet: &WalletConfig,
     lock: Arc<DirLock>,
-) -> Result<AnyWalletStore, OpenError> {
+) -> Result<Arc<dyn Store>, OpenError> {
     if let Some(database) = &wallet.store {
         let database = database.clone().for_server(config.network_dir.join(MEMORY_FILE_NAME));
-        return Ok(AnyWalletStore::Postgres(PostgresWalletStore::open(database)?));
+        return Ok(Arc::new(PostgresWalletStore::open(database)?));
     }
     let options = DatabaseOptions { cache_bytes: wallet.cache_bytes, ..DatabaseOptions::default() };
-    Ok(AnyWalletStore::Redb(RedbWalletStore::open(lock, options)?))
+    Ok(Arc::new(RedbWalletStore::open(lock, options)?))
 }
 
 /// Opens the wallet. For a new store, `origin` tells where the seed comes from.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
-use redb::{ReadTransaction, WriteTransaction};
+use redb::{ReadTransaction, ReadableDatabase, WriteTransaction};
 
 pub use self::copy::DatabaseCopy;
 pub use self::counts::StoreCounts;
@@ -29,11 +29,13 @@ pub use self::schema::{Migration, Schema};
 use self::copy::Copying;
 use self::engine::{Engine, commit, open_engine};
 use self::free_space::check_free_space;
+use self::integrity::{Checks, open_checked};
 use self::pace::Pace;
 use self::schema::migrate;
 use self::tracked_file::Changes;
 use crate::error::StoreError;
 use crate::files::{self, FileError};
+use crate::overlay::Overlay;
 
 /// A redb file with a schema version.
 ///
@@ -87,6 +89,23 @@ impl Database {
             copying: Mutex::default(),
             changes,
             counts: StoreCounts::default(),
+        })
+    }
+
+    /// Runs `query` on a file of any version, and leaves the file as it is. Nothing else may have the file open: the
+    /// caller holds a [`DirLock`](crate::DirLock) on its directory.
+    pub fn peek<T>(
+        path: &Path,
+        query: impl FnOnce(&Arc<ReadTransaction>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let overlay = Overlay::open(path).map_err(FileError::new("read", path))?;
+        let open = || DatabaseOptions::default().builder().create_with_backend(overlay);
+        let database = open_checked(path, Checks::None, open)?;
+        // The engine may panic on a damaged page.
+        let read = || query(&Arc::new(database.begin_read()?));
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+            let reason = "a page cannot be read".to_owned();
+            Err(StoreError::DamagedFile { path: path.to_owned(), reason })
         })
     }
 

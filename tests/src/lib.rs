@@ -32,6 +32,7 @@ pub mod postgres;
 pub mod purse;
 pub mod receiver;
 pub mod rival;
+pub mod rows;
 pub mod site;
 pub mod sockets;
 pub mod stream;

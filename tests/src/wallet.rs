@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use bsv_invoicing::{
     Error, Event, EventData, EventKind, Invoice, InvoiceId, InvoiceQuery, RedbWalletStore,
@@ -134,7 +135,7 @@ impl StoredWallet {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         runtime.block_on(async {
             let settings = WalletSettings::new(Network::Regtest);
-            let wallet = Wallet::open(store, keystore.unwrap(), settings).await.unwrap();
+            let wallet = Wallet::open(Arc::new(store), keystore.unwrap(), settings).await.unwrap();
             let stored = Self {
                 invoices: invoices(&wallet).await,
                 users: users(&wallet).await,

@@ -1,11 +1,16 @@
 //! Checking the balance against the transactions.
 
+use bsv_invoicing::ledger::rows::{KeyRange, Table};
+use bsv_server::stored_rows;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, printable};
+use crate::service::ReachError;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BooksCommand {
@@ -14,6 +19,34 @@ pub(crate) enum BooksCommand {
     /// With a node, this looks up the blocks of the proofs in the node's main chain, and asks the
     /// node whether each coin still exists. This changes nothing.
     Verify(VerifyArguments),
+    /// Show stored rows as they are
+    ///
+    /// This also works if the server refuses to start because of them, and changes nothing. The server of a wallet in a
+    /// file must be stopped. A row that cannot be read is shown in hexadecimal digits, with the reason. For example:
+    /// bsv-cli books rows invoices --limit 5
+    Rows(RowsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RowsArguments {
+    /// The kind of rows
+    #[arg(value_name = "KIND", value_parser = PossibleValuesParser::new(Table::ALL.iter().map(|it| {
+        PossibleValue::new(it.name()).help(it.meaning())
+    })))]
+    kind: String,
+    /// Begin with this key, in the hexadecimal digits that a row shows
+    #[arg(long, value_name = "KEY", value_parser = hex_key, default_value = "")]
+    from: Bytes,
+    /// How many rows to show at most
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    limit: usize,
+}
+
+/// The bytes of a key.
+type Bytes = Vec<u8>;
+
+fn hex_key(digits: &str) -> Result<Bytes, hex::FromHexError> {
+    hex::decode(digits)
 }
 
 #[derive(Debug, Args)]
@@ -26,7 +59,10 @@ pub(crate) struct VerifyArguments {
 
 impl BooksCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let Self::Verify(VerifyArguments { from_height }) = self;
+        let from_height = match self {
+            Self::Verify(VerifyArguments { from_height }) => from_height,
+            Self::Rows(arguments) => return arguments.run(context),
+        };
         let query = from_height.map(|height| format!("?fromHeight={height}")).unwrap_or_default();
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("adding up the coins");
@@ -39,6 +75,55 @@ impl BooksCommand {
             0 => Ok(()),
             count => Err(CliError::CheckFailed(format!("{count} differences in the books"))),
         }
+    }
+}
+
+impl RowsArguments {
+    fn run(self, context: &Context) -> Result<(), CliError> {
+        let table = Table::ALL.iter().find(|table| table.name() == self.kind);
+        let table = *table.ok_or(CliError::WrongUsage("there is no such kind of rows"))?;
+        let range = KeyRange { from: self.from, ..KeyRange::all(table) };
+        let config = context.config()?;
+        let wallet = config.wallet.as_ref().ok_or(CliError::Disabled("wallet"))?;
+        let rows = stored_rows(&config, wallet, range, self.limit).map_err(ReachError::from)?;
+        let rows: Vec<_> = rows.iter().map(|(key, row)| ShownRow::new(table, key, row)).collect();
+        context.print(json!(rows), || rows.iter().map(ShownRow::line).collect())
+    }
+}
+
+/// A row as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownRow {
+    /// In hexadecimal digits.
+    key: String,
+    /// The key as a text, if it can be read.
+    key_text: Option<String>,
+    /// A text, or hexadecimal digits if the row cannot be read.
+    row: String,
+    /// Why it cannot be read.
+    error: Option<String>,
+}
+
+impl ShownRow {
+    fn new(table: Table, key: &[u8], row: &[u8]) -> Self {
+        let digits = hex::encode(key);
+        match table.show(key, row) {
+            Ok((key_text, row)) => Self { key: digits, key_text: Some(key_text), row, error: None },
+            Err(error) => Self {
+                key: digits,
+                key_text: None,
+                row: hex::encode(row),
+                error: Some(error.to_string()),
+            },
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { key, key_text, row, error } = self;
+        let key_text = key_text.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+        let error = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        printable(&format!("{key}{key_text}: {row}{error}")) + "\n"
     }
 }
 

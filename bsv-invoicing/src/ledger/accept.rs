@@ -1,6 +1,6 @@
 //! The payee of a payment by the wallet agrees to it.
 
-use crate::ledger::rows::{Outgoing, Rows};
+use crate::ledger::rows::{Outgoing, WalletStoreError};
 use crate::ledger::{Books, Command};
 use crate::model::outgoing::{OutgoingPayment, PeerChannel};
 use crate::model::time::Timestamp;
@@ -23,7 +23,7 @@ pub struct Accept {
 impl Command for Accept {
     type Answer = OutgoingPayment;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<OutgoingPayment, WalletStoreError> {
         let mut payment = books.known_payment(self.payment)?;
         let number = payment.transaction;
         payment.memo.clone_from(&self.memo);

@@ -2,7 +2,7 @@
 
 use bsv_store::KeyEvent;
 
-use crate::ledger::rows::{Owner, Rows};
+use crate::ledger::rows::{NewAuditEntry, Owner, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 
 /// The name of the seed in the keystore and in the audit log.
@@ -21,11 +21,11 @@ pub struct Adopt {
 impl Command for Adopt {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         match books.rows.get::<Owner>(&())? {
             None => {
                 books.rows.put::<Owner>((), &self.fingerprint)?;
-                books.rows.append_audit(self.origin, SEED_NAME)
+                Ok(books.rows.append_audit(NewAuditEntry::Next(self.origin, SEED_NAME))?)
             }
             Some(owner) if owner == self.fingerprint => Ok(()),
             Some(_) => Err(Refusal::OtherWallet.into()),
@@ -45,7 +45,7 @@ pub struct NoteKeyEvent {
 impl Command for NoteKeyEvent {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
-        books.rows.append_audit(self.event, &self.subject)
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
+        Ok(books.rows.append_audit(NewAuditEntry::Next(self.event, &self.subject))?)
     }
 }

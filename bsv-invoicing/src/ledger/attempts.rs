@@ -3,7 +3,9 @@
 use sha2::{Digest, Sha256};
 
 use crate::ledger::cancel::outgoing_payment;
-use crate::ledger::rows::{Damaged, LastRefunds, Outgoing, OutgoingByUrl, ReadRows};
+use crate::ledger::rows::{
+    Damaged, Engine, LastRefunds, Outgoing, OutgoingByUrl, WalletStoreError,
+};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 
 /// How many earlier attempts are looked at. A payee that refuses more often is not paid.
@@ -11,10 +13,10 @@ pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
 /// The number of the last payment for this purpose. A withdrawal or a consolidation has no earlier
 /// attempts.
-pub(crate) fn last_attempt<R: ReadRows>(
-    rows: &R,
+pub(crate) fn last_attempt(
+    rows: &dyn Engine,
     purpose: &OutgoingPurpose,
-) -> Result<Option<u64>, R::Error> {
+) -> Result<Option<u64>, WalletStoreError> {
     match purpose {
         OutgoingPurpose::Url(url) => rows.get::<OutgoingByUrl>(&url_hash(url)),
         OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => Ok(None),
@@ -24,10 +26,10 @@ pub(crate) fn last_attempt<R: ReadRows>(
 
 /// The payment to this URL that is not lost. It need not be the last one, because the network may
 /// still show an earlier one.
-pub(crate) fn lasting_attempt<R: ReadRows>(
-    rows: &R,
+pub(crate) fn lasting_attempt(
+    rows: &dyn Engine,
     url: &str,
-) -> Result<Option<OutgoingPayment>, R::Error> {
+) -> Result<Option<OutgoingPayment>, WalletStoreError> {
     let mut attempt = rows.get::<OutgoingByUrl>(&url_hash(url))?;
     for _ in 0..MAX_ATTEMPTS {
         let Some(number) = attempt else { break };

@@ -1,6 +1,8 @@
 //! A new account of keys begins.
 
-use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, Rows, WatchBacklog};
+use crate::ledger::rows::{
+    AccountStart, Accounts, CatchUp, FollowedTip, WalletStoreError, WatchBacklog,
+};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -23,7 +25,7 @@ impl Command for BeginAccount {
     /// The account that was begun.
     type Answer = u32;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u32, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<u32, WalletStoreError> {
         let used = u32::try_from(books.figures.account).unwrap_or(u32::MAX);
         let account = self.account.max(used.saturating_add(1));
         let last_invoice_before = books.figures.last_invoice;
@@ -55,7 +57,7 @@ pub struct CaughtUp;
 impl Command for CaughtUp {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.rows.remove::<CatchUp>(()).map(drop)
     }
 }

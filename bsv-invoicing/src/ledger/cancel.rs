@@ -3,7 +3,9 @@
 
 use bsv_tx::Transaction;
 
-use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Rows, Transactions, try_all};
+use crate::ledger::rows::{
+    Damaged, Engine, Invoices, Outgoing, Transactions, WalletStoreError, try_all,
+};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Coin, Selection, Spending};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
@@ -34,7 +36,7 @@ pub enum PreparedCancellation {
 impl Command for PrepareCancellation {
     type Answer = PreparedCancellation;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<PreparedCancellation, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<PreparedCancellation, WalletStoreError> {
         let payment = books.cancellable(self.payment)?;
         if let Some(number) = books.pending_cancellation(&payment)? {
             return Ok(PreparedCancellation::Before(number));
@@ -67,7 +69,7 @@ impl Command for RecordCancellation {
     /// The number of the transaction, or of an earlier cancellation of the same payment.
     type Answer = u64;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<u64, WalletStoreError> {
         let mut payment = books.cancellable(self.payment)?;
         if let Some(number) = books.pending_cancellation(&payment)? {
             return Ok(number);
@@ -99,9 +101,9 @@ impl Command for RecordCancellation {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The payment with this number. Refused if the network has shown it.
-    fn cancellable(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+    fn cancellable(&self, number: u64) -> Result<OutgoingRecord, WalletStoreError> {
         let payment = self.known_payment(number)?;
         if self.transaction(payment.transaction)?.state.is_open() {
             return Ok(payment);
@@ -110,21 +112,30 @@ impl<R: Rows> Books<R> {
         Err(Refusal::NotOpen(number, state).into())
     }
 
-    fn pending_cancellation(&self, payment: &OutgoingRecord) -> Result<Option<u64>, R::Error> {
+    fn pending_cancellation(
+        &self,
+        payment: &OutgoingRecord,
+    ) -> Result<Option<u64>, WalletStoreError> {
         pending_cancellation(&self.rows, payment)
     }
 
-    pub(crate) fn is_being_cancelled(&self, payment: &OutgoingRecord) -> Result<bool, R::Error> {
+    pub(crate) fn is_being_cancelled(
+        &self,
+        payment: &OutgoingRecord,
+    ) -> Result<bool, WalletStoreError> {
         Ok(self.pending_cancellation(payment)?.is_some())
     }
 
     /// The payment by the wallet with this number, as callers see it.
-    pub(crate) fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, R::Error> {
+    pub(crate) fn outgoing_payment(
+        &self,
+        number: u64,
+    ) -> Result<OutgoingPayment, WalletStoreError> {
         outgoing_payment(&self.rows, number, self.payment(number)?)
     }
 
     /// The coin of a receipt.
-    pub(crate) fn coin(&self, key: ReceiptKey) -> Result<Coin, R::Error> {
+    pub(crate) fn coin(&self, key: ReceiptKey) -> Result<Coin, WalletStoreError> {
         let (receipt, maker) = (self.receipt(key), self.transaction(key.maker));
         let Receipt { satoshis, key: path, .. } = receipt?;
         let outpoint = bsv_tx::OutPoint { txid: maker?.txid, vout: key.vout };
@@ -133,21 +144,21 @@ impl<R: Rows> Books<R> {
 }
 
 /// The cancellation of a payment, while the network has shown neither.
-fn pending_cancellation<R: ReadRows>(
-    rows: &R,
+fn pending_cancellation(
+    rows: &dyn Engine,
     payment: &OutgoingRecord,
-) -> Result<Option<u64>, R::Error> {
+) -> Result<Option<u64>, WalletStoreError> {
     let Some(number) = payment.cancellation else { return Ok(None) };
     let record = rows.get::<Transactions>(&number)?;
     Ok(record.filter(|record| record.state == TransactionState::Offered).map(|_| number))
 }
 
 /// A payment by the wallet, as callers see it.
-pub(crate) fn outgoing_payment<R: ReadRows>(
-    rows: &R,
+pub(crate) fn outgoing_payment(
+    rows: &dyn Engine,
     number: u64,
     record: OutgoingRecord,
-) -> Result<OutgoingPayment, R::Error> {
+) -> Result<OutgoingPayment, WalletStoreError> {
     let transaction = super::effects::transaction(rows, record.transaction)?;
     let is_being_cancelled = pending_cancellation(rows, &record)?.is_some();
     let invoice = match record.purpose {

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{Claims, Processes, Rows, RowsOf, try_all};
+use crate::ledger::rows::{Claims, Processes, RowsOf, WalletStoreError, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::process::{Claimed, ProcessId, Task};
 
@@ -26,7 +26,7 @@ impl Command for Join {
     /// no more.
     type Answer = Option<Task>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Option<Task>, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Option<Task>, WalletStoreError> {
         if books.process == ProcessId::ALONE && self.after.is_none() {
             for (process, ()) in books.rows.range::<Processes>(..)? {
                 books.rows.remove::<Processes>(process)?;
@@ -59,7 +59,7 @@ impl Command for JoinAlone {
     /// Whether the process has the wallet for itself. If not, another one has it open.
     type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         let processes = books.rows.range::<Processes>(..)?;
         if processes.iter().any(|(process, ())| *process != books.process) {
             return Ok(false);
@@ -94,7 +94,7 @@ pub struct Left {
 impl Command for Leave {
     type Answer = Left;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Left, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Left, WalletStoreError> {
         let process = self.process.unwrap_or(books.process);
         let (claims, next) = books.claims_after(self.after)?;
         try_all(claims, |(task, claimed)| match claimed.holder == process {
@@ -123,7 +123,7 @@ impl Command for Claim {
     /// Whether the process has the task now. If not, another one has it.
     type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         books.claim(self.task, self.number)
     }
 }
@@ -141,7 +141,7 @@ pub struct LetGo {
 impl Command for LetGo {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let claimed = Claimed { holder: books.process, number: self.number };
         match books.rows.get::<Claims>(&self.task)? {
             Some(found) if found == claimed => books.end_task(self.task),
@@ -161,7 +161,7 @@ pub struct LetGoAll {
 impl Command for LetGoAll {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let claimed = Claimed { holder: books.process, number: self.number };
         let mut claims = books.rows.range::<Claims>(..)?;
         claims.retain(|(_, found)| *found == claimed);
@@ -169,12 +169,12 @@ impl Command for LetGoAll {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The claims that a step looks at, and the task of the last one if there may be more.
     fn claims_after(
         &self,
         after: Option<Task>,
-    ) -> Result<(RowsOf<Claims>, Option<Task>), R::Error> {
+    ) -> Result<(RowsOf<Claims>, Option<Task>), WalletStoreError> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let claims =
             self.rows.first::<Claims>((from, Bound::Unbounded), Ascending, CLAIMS_AT_ONCE)?;
@@ -184,7 +184,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// Claims a task for the process of this store. Returns whether the process has it now.
-    pub(crate) fn claim(&mut self, task: Task, number: u64) -> Result<bool, R::Error> {
+    pub(crate) fn claim(&mut self, task: Task, number: u64) -> Result<bool, WalletStoreError> {
         let claimed = Claimed { holder: self.process, number };
         match self.rows.get::<Claims>(&task)? {
             Some(found) if found.holder != self.process => Ok(false),
@@ -195,12 +195,12 @@ impl<R: Rows> Books<R> {
     }
 
     /// Claims a task that nobody else has.
-    pub(crate) fn claim_new(&mut self, task: Task, number: u64) -> Result<(), R::Error> {
+    pub(crate) fn claim_new(&mut self, task: Task, number: u64) -> Result<(), WalletStoreError> {
         self.rows.add::<Claims>(task, &Claimed { holder: self.process, number })
     }
 
     /// Ends a task, whoever has it. Coins that are still reserved for it are released.
-    pub(crate) fn end_task(&mut self, task: Task) -> Result<(), R::Error> {
+    pub(crate) fn end_task(&mut self, task: Task) -> Result<(), WalletStoreError> {
         match task {
             Task::Spending(number) => self.release(number),
             _ => self.rows.remove::<Claims>(task).map(drop),

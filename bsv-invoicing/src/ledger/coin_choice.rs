@@ -2,7 +2,7 @@
 
 use crate::ledger::Books;
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{Rows, Spendable, try_all};
+use crate::ledger::rows::{Spendable, WalletStoreError, try_all};
 use crate::model::coin::{Chain, INPUT_LEN, Spending, Trust, fee};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
@@ -62,7 +62,7 @@ impl Choice {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Chooses coins: those of `first`, and the smallest coin that suffices with them, or else as
     /// few coins as possible. Mined coins and own change come before strangers' unconfirmed coins.
     /// If all coins are too little, the error is the sum that can be spent.
@@ -70,7 +70,7 @@ impl<R: Rows> Books<R> {
         &self,
         spending: &Spending,
         first: &[ReceiptKey],
-    ) -> Result<Result<Choice, u64>, R::Error> {
+    ) -> Result<Result<Choice, u64>, WalletStoreError> {
         let mut begun = Choice::default();
         let receipts = try_all(first, |key| self.receipt(*key))?;
         for (key, receipt) in first.iter().zip(receipts) {
@@ -105,7 +105,7 @@ impl<R: Rows> Books<R> {
         trust: Trust,
         satoshis: u64,
         except: &[ReceiptKey],
-    ) -> Result<Option<(u64, ReceiptKey)>, R::Error> {
+    ) -> Result<Option<(u64, ReceiptKey)>, WalletStoreError> {
         let (from, to) = (lowest(trust, satoshis), highest(trust));
         let rows = self.rows.first::<Spendable>(from..=to, Ascending, except.len() + 1)?;
         let mut coins = rows.into_iter().map(|((_, satoshis, key), ())| (satoshis, key));
@@ -120,7 +120,7 @@ impl<R: Rows> Books<R> {
         fee_rate: u64,
         except: &[ReceiptKey],
         limit: usize,
-    ) -> Result<Vec<(u64, ReceiptKey)>, R::Error> {
+    ) -> Result<Vec<(u64, ReceiptKey)>, WalletStoreError> {
         let (from, to) = (lowest(trust, worthwhile(fee_rate)), highest(trust));
         let rows = self.rows.first::<Spendable>(from..=to, Descending, limit + except.len())?;
         let coins = rows.into_iter().map(|((_, satoshis, key), ())| (satoshis, key));

@@ -1,5 +1,5 @@
 use crate::ledger::Books;
-use crate::ledger::rows::{ReadRows, Rows};
+use crate::ledger::rows::{Engine, WalletStoreError};
 
 /// A change of the books, as plain data.
 pub trait Command: Send + Sync + 'static {
@@ -7,7 +7,7 @@ pub trait Command: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// Makes the change.
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error>;
+    fn run(&self, books: &mut Books<'_>) -> Result<Self::Answer, WalletStoreError>;
 
     /// About how many bytes the change adds to the books, if these may be many. Large changes do not all
     /// share a commit.
@@ -22,5 +22,5 @@ pub trait Query: Send + 'static {
     type Answer: Send + 'static;
 
     /// Finds the answer.
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error>;
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError>;
 }

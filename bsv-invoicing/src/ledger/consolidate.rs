@@ -3,7 +3,7 @@
 
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{Rows, Spendable};
+use crate::ledger::rows::{Spendable, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::coin::{Spending, Trust};
 use crate::model::receipt::ReceiptKey;
@@ -27,7 +27,7 @@ pub struct ReserveConsolidation {
 impl Command for ReserveConsolidation {
     type Answer = Reservation;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reservation, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Reservation, WalletStoreError> {
         let Self { fee_rate, least, up_to_height, claim } = *self;
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate };
         let key = |maker, vout| ReceiptKey { maker, vout };

@@ -1,6 +1,6 @@
 //! The network no longer shows a transaction.
 
-use crate::ledger::rows::Rows;
+use crate::ledger::rows::WalletStoreError;
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
@@ -18,7 +18,7 @@ pub struct Contest {
 impl Command for Contest {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         // A waiting transaction has never counted. A mined transaction becomes contested by
         // `ForgetBlock`.
         if books.known_transaction(self.transaction)?.state != TransactionState::Seen {
@@ -41,7 +41,7 @@ pub struct TellContested {
 impl Command for TellContested {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let untold = TransactionState::Contested { told: false };
         if books.known_transaction(self.transaction)?.state != untold {
             return Ok(());

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
-use crate::ledger::rows::{Damaged, Expiries, InFlight, Invoices, InvoicesByReference, Rows};
+use crate::ledger::rows::{
+    Damaged, Expiries, InFlight, Invoices, InvoicesByReference, WalletStoreError,
+};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
@@ -30,7 +32,7 @@ pub struct CreateInvoice {
 impl Command for CreateInvoice {
     type Answer = Invoice;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Invoice, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Invoice, WalletStoreError> {
         let key = self.idempotency.as_ref();
         if let Some(number) = books.first_answer(Route::Invoices, key, self.now)? {
             let invoice = books.invoice(number)?;
@@ -72,9 +74,9 @@ impl Command for CreateInvoice {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The invoice with this number, even a deleted one, and whether it is being paid.
-    pub(crate) fn invoice(&self, number: u64) -> Result<Option<Invoice>, R::Error> {
+    pub(crate) fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {
         let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(None) };
         let in_flight = self.rows.get::<InFlight>(&number)?.is_some();
         Ok(Some(Invoice { in_flight, ..invoice }))

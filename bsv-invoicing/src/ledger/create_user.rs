@@ -2,7 +2,7 @@
 
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
-use crate::ledger::rows::{Damaged, Rows, Users};
+use crate::ledger::rows::{Damaged, Users, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::idempotency::IdempotencyKey;
@@ -26,7 +26,7 @@ pub struct CreateUser {
 impl Command for CreateUser {
     type Answer = UserRecord;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<UserRecord, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<UserRecord, WalletStoreError> {
         let key = self.idempotency.as_ref();
         if let Some(id) = books.first_answer(Route::Users, key, self.now)? {
             let details = books.rows.get::<Users>(&id)?;

@@ -1,6 +1,6 @@
 //! An invoice is deleted.
 
-use crate::ledger::rows::{Expiries, Invoices, Rows, Unlisted};
+use crate::ledger::rows::{Expiries, Invoices, Unlisted, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
@@ -23,7 +23,7 @@ pub struct DeleteInvoice {
 impl Command for DeleteInvoice {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let number = self.number;
         let invoice = books.invoice(number)?.filter(|invoice| invoice.deleted_at.is_none());
         let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;

@@ -1,6 +1,6 @@
 //! A transaction of the wallet is lost: another one has taken its place, or the network refuses it.
 
-use crate::ledger::rows::{Damaged, Rows, Transactions};
+use crate::ledger::rows::{Damaged, Transactions, WalletStoreError};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
@@ -18,7 +18,7 @@ pub struct Displace {
 impl Command for Displace {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.known_transaction(self.transaction)?;
         let at = books.next_event_at(self.now);
         books.lose(self.transaction, TransactionState::Displaced, at)
@@ -37,21 +37,21 @@ pub struct Invalidate {
 impl Command for Invalidate {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.known_transaction(self.transaction)?;
         let at = books.next_event_at(self.now);
         books.lose(self.transaction, TransactionState::Invalid, at)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Makes a transaction lost, after all transactions that spend its receipts.
     pub(crate) fn lose(
         &mut self,
         number: u64,
         state: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let mut path = vec![number];
         while let Some(&current) = path.last() {
             let mut holders = self.made_by(current)?.into_iter().filter_map(|(_, it)| it.spender);

@@ -11,7 +11,7 @@ use std::ops::Bound;
 use crate::ledger::effects::{spent_by, transaction};
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    MinedAt, RawTransactions, ReadRows, Receipts, Rows, RowsOf, Transactions, try_all,
+    Engine, MinedAt, RawTransactions, Receipts, RowsOf, Transactions, WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::receipt::{Receipt, ReceiptKey};
@@ -55,7 +55,7 @@ impl GetLong {
 impl Query for GetLong {
     type Answer = LongTransactions;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<LongTransactions, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<LongTransactions, WalletStoreError> {
         let deepest = self.tip.checked_sub(DEPTH).filter(|height| *height >= self.after.0);
         let Some(height) = deepest else { return Ok(LongTransactions::default()) };
         let rest = (Bound::Excluded(self.after), Bound::Included((height, u64::MAX)));
@@ -64,8 +64,9 @@ impl Query for GetLong {
         let makers = spent.iter().flatten().map(|key| key.maker);
         let numbers: BTreeSet<_> =
             mined.iter().map(|((_, number), ())| *number).chain(makers).collect();
-        let records =
-            try_all(numbers, |number| Ok::<_, R::Error>((number, transaction(rows, number)?)))?;
+        let records = try_all(numbers, |number| {
+            Ok::<_, WalletStoreError>((number, transaction(rows, number)?))
+        })?;
         let long = records.into_iter().filter(|(_, record)| record.raw == RawBytes::Long);
         let last = mined.last().filter(|_| mined.len() == self.limit);
         Ok(LongTransactions {
@@ -90,7 +91,7 @@ pub struct DropBytes {
 impl Command for DropBytes {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let record = books.known_transaction(self.transaction)?;
         match self.tip.checked_sub(DEPTH) {
             Some(height) if !books.is_needed(self.transaction, &record, height)? => {
@@ -101,7 +102,7 @@ impl Command for DropBytes {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Whether somebody may need the bytes of a transaction. Blocks up to this height are deep
     /// enough.
     fn is_needed(
@@ -109,7 +110,7 @@ impl<R: Rows> Books<R> {
         number: u64,
         record: &TransactionRecord,
         height: u32,
-    ) -> Result<bool, R::Error> {
+    ) -> Result<bool, WalletStoreError> {
         if !is_deep(record, height) {
             return Ok(true);
         }
@@ -135,14 +136,14 @@ impl<R: Rows> Books<R> {
         &self,
         number: u64,
         last: Option<ReceiptKey>,
-    ) -> Result<RowsOf<Receipts>, R::Error> {
+    ) -> Result<RowsOf<Receipts>, WalletStoreError> {
         let first = Bound::Included(ReceiptKey { maker: number, vout: 0 });
         let end = Bound::Included(ReceiptKey { maker: number, vout: u32::MAX });
         let rest = (last.map_or(first, Bound::Excluded), end);
         self.rows.first::<Receipts>(rest, Ascending, OUTPUTS_AT_ONCE)
     }
 
-    fn is_spent_deep(&self, receipt: &Receipt, height: u32) -> Result<bool, R::Error> {
+    fn is_spent_deep(&self, receipt: &Receipt, height: u32) -> Result<bool, WalletStoreError> {
         let Some(spender) = receipt.spender else { return Ok(false) };
         let spender = self.rows.get::<Transactions>(&spender)?;
         Ok(spender.is_some_and(|record| is_deep(&record, height)))
@@ -153,7 +154,7 @@ impl<R: Rows> Books<R> {
         &mut self,
         number: u64,
         record: TransactionRecord,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         if record.raw != RawBytes::Long {
             return Ok(());
         }
@@ -169,7 +170,7 @@ impl<R: Rows> Books<R> {
         number: u64,
         record: TransactionRecord,
         transaction: &EncodedTransaction,
-    ) -> Result<TransactionRecord, R::Error> {
+    ) -> Result<TransactionRecord, WalletStoreError> {
         if record.raw != RawBytes::Dropped || record.state.block().is_some() {
             return Ok(record);
         }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ledger::attempts::{MAX_ATTEMPTS, last_attempt};
-use crate::ledger::rows::{Damaged, RawTransactions, Rows, Transactions, try_all};
+use crate::ledger::rows::{Damaged, RawTransactions, Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
@@ -16,14 +16,14 @@ const MAX_DESCENDANTS: usize = 100;
 /// How many lost ancestors of an attempt are searched as well.
 const MAX_ANCESTORS: usize = 100;
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Coins that a new payment for this purpose must spend, so that none of the failed earlier
     /// ones can be mined as well. Refunds that did not fail do not matter: an invoice can be
     /// refunded in parts.
     pub(crate) fn coins_of_earlier_attempts(
         &self,
         purpose: &OutgoingPurpose,
-    ) -> Result<BTreeSet<ReceiptKey>, R::Error> {
+    ) -> Result<BTreeSet<ReceiptKey>, WalletStoreError> {
         let mut coins = BTreeSet::new();
         let mut attempt = last_attempt(&self.rows, purpose)?;
         for _ in 0..MAX_ATTEMPTS {
@@ -49,7 +49,7 @@ impl<R: Rows> Books<R> {
     /// The coins that keep a transaction from being mined if a new one spends them. A coin that
     /// keeps a lost ancestor from being mined serves as well, because the network may still show
     /// both.
-    fn rivals_of(&self, number: u64) -> Result<Rivals, R::Error> {
+    fn rivals_of(&self, number: u64) -> Result<Rivals, WalletStoreError> {
         let mut free = Vec::new();
         let mut queue = VecDeque::from([number]);
         let mut looked_at = BTreeSet::new();
@@ -78,18 +78,18 @@ impl<R: Rows> Books<R> {
         Ok(Rivals::Coins(free))
     }
 
-    fn is_free(&self, key: ReceiptKey) -> Result<bool, R::Error> {
+    fn is_free(&self, key: ReceiptKey) -> Result<bool, WalletStoreError> {
         let is_held = self.receipt(key)?.spender.is_some();
         Ok(!is_held && self.transaction(key.maker)?.state.can_be_spent())
     }
 
-    fn is_mined(&self, number: u64) -> Result<bool, R::Error> {
+    fn is_mined(&self, number: u64) -> Result<bool, WalletStoreError> {
         let record = self.rows.get::<Transactions>(&number)?;
         Ok(record.is_some_and(|it| matches!(it.state, TransactionState::Mined(_))))
     }
 
     /// Coins that can be spent only if the transaction is mined.
-    fn free_descendants(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+    fn free_descendants(&self, number: u64) -> Result<Vec<ReceiptKey>, WalletStoreError> {
         let mut free = Vec::new();
         let mut queue = VecDeque::from([number]);
         let mut looked_at = 0;
@@ -107,7 +107,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// The receipts that a transaction spends, in the order of its inputs if its bytes are kept.
-    fn in_order(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+    fn in_order(&self, number: u64) -> Result<Vec<ReceiptKey>, WalletStoreError> {
         if self.transaction(number)?.raw == RawBytes::Dropped {
             return self.spent_by(number);
         }

@@ -7,9 +7,9 @@ use crate::ledger::event_log::Tellings;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::{
-    Claims, Damaged, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming, Messages,
-    MinedAt, Outgoing, Paid, PostingUrls, ReadRows, Receipts, Rows, Spendable, Spends,
-    Transactions, try_all,
+    Claims, Damaged, Engine, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming,
+    Messages, MinedAt, Outgoing, Paid, PostingUrls, Receipts, Spendable, Spends, Transactions,
+    WalletStoreError, try_all,
 };
 use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
@@ -24,29 +24,35 @@ use crate::model::transaction::{
     COINBASE_MATURITY, FollowedUntil, Purpose, TransactionRecord, TransactionState,
 };
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The transaction with this number. Refused if there is none.
-    pub(crate) fn known_transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
+    pub(crate) fn known_transaction(
+        &self,
+        number: u64,
+    ) -> Result<TransactionRecord, WalletStoreError> {
         let record = self.rows.get::<Transactions>(&number)?;
         Ok(record.ok_or(Refusal::UnknownTransaction(number))?)
     }
 
     /// The transaction with this number. The store is damaged if there is none.
-    pub(crate) fn transaction(&self, number: u64) -> Result<TransactionRecord, R::Error> {
+    pub(crate) fn transaction(&self, number: u64) -> Result<TransactionRecord, WalletStoreError> {
         transaction(&self.rows, number)
     }
 
-    pub(crate) fn receipt(&self, key: ReceiptKey) -> Result<Receipt, R::Error> {
+    pub(crate) fn receipt(&self, key: ReceiptKey) -> Result<Receipt, WalletStoreError> {
         receipt(&self.rows, key)
     }
 
     /// The receipts that a transaction spends or would have spent.
-    pub(crate) fn spent_by(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+    pub(crate) fn spent_by(&self, number: u64) -> Result<Vec<ReceiptKey>, WalletStoreError> {
         spent_by(&self.rows, number)
     }
 
     /// The receipts that a transaction makes.
-    pub(crate) fn made_by(&self, number: u64) -> Result<Vec<(ReceiptKey, Receipt)>, R::Error> {
+    pub(crate) fn made_by(
+        &self,
+        number: u64,
+    ) -> Result<Vec<(ReceiptKey, Receipt)>, WalletStoreError> {
         self.rows.range::<Receipts>(ReceiptKey::all_of(number))
     }
 
@@ -57,7 +63,7 @@ impl<R: Rows> Books<R> {
         number: u64,
         new: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let before = self.transaction(number)?;
         let spent = self.spent_by(number)?;
         self.change_state_of(number, before, &spent, new, at)
@@ -72,7 +78,7 @@ impl<R: Rows> Books<R> {
         spent: &[ReceiptKey],
         new: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let after = before.in_state(new);
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
@@ -110,7 +116,7 @@ impl<R: Rows> Books<R> {
         invoice: u64,
         old: TransactionState,
         new: TransactionState,
-    ) -> Result<bool, R::Error> {
+    ) -> Result<bool, WalletStoreError> {
         let is_over = old.is_open() && !new.is_open();
         if !is_over || self.rows.get::<InFlight>(&invoice)? != Some(number) {
             return Ok(false);
@@ -124,7 +130,7 @@ impl<R: Rows> Books<R> {
         payment: u64,
         new: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         if new == TransactionState::Offered {
             return Ok(());
         }
@@ -141,7 +147,7 @@ impl<R: Rows> Books<R> {
         &mut self,
         payment: u64,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let cancellation = self.payment(payment)?.cancellation;
         if let Some(number) = cancellation
             && self.transaction(number)?.state == TransactionState::Offered
@@ -152,13 +158,13 @@ impl<R: Rows> Books<R> {
     }
 
     /// The payment by the wallet with this number. The store is damaged if there is none.
-    pub(crate) fn payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+    pub(crate) fn payment(&self, number: u64) -> Result<OutgoingRecord, WalletStoreError> {
         let record = self.rows.get::<Outgoing>(&number)?;
         Ok(record.ok_or_else(|| Damaged::missing("a payment"))?)
     }
 
     /// The payment by the wallet with this number. Refused if there is none.
-    pub(crate) fn known_payment(&self, number: u64) -> Result<OutgoingRecord, R::Error> {
+    pub(crate) fn known_payment(&self, number: u64) -> Result<OutgoingRecord, WalletStoreError> {
         let record = self.rows.get::<Outgoing>(&number)?;
         Ok(record.ok_or(Refusal::UnknownPayment(number))?)
     }
@@ -168,7 +174,7 @@ impl<R: Rows> Books<R> {
         number: u64,
         before: &TransactionRecord,
         after: &TransactionRecord,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let [old, new] = [before, after].map(|record| record.state.block());
         if old == new {
             return Ok(());
@@ -189,7 +195,7 @@ impl<R: Rows> Books<R> {
         old: TransactionState,
         new: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let is_followed_until_mined =
             |state: TransactionState| state.block().is_none() && !state.is_lost();
         if new.block().is_some() {
@@ -211,7 +217,7 @@ impl<R: Rows> Books<R> {
         receipt: &Receipt,
         before: &TransactionRecord,
         after: &TransactionRecord,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let is_spent = self.is_spent(receipt)?;
         let old = self.holding(key, receipt, before, is_spent)?;
         self.list_spendable(key, receipt, (before, after))?;
@@ -226,7 +232,7 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         before: &TransactionRecord,
         after: &TransactionRecord,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let receipt = self.receipt(key)?;
         let spender = match receipt.spender {
             _ if after.holds_coins() => Some(number),
@@ -249,7 +255,7 @@ impl<R: Rows> Books<R> {
         old: Receipt,
         spender: Option<u64>,
         (was_spent, is_spent): (bool, bool),
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let receipt = Receipt { spender, ..old };
         if receipt != old {
             self.rows.put::<Receipts>(key, &receipt)?;
@@ -268,7 +274,7 @@ impl<R: Rows> Books<R> {
         receipt: &Receipt,
         maker: &TransactionRecord,
         is_spent: bool,
-    ) -> Result<Option<Holding>, R::Error> {
+    ) -> Result<Option<Holding>, WalletStoreError> {
         let is_immature = is_listed_as_immature(&self.rows, key, maker)?;
         Ok(Holding::of(receipt, maker, (is_spent, is_immature)))
     }
@@ -278,7 +284,7 @@ impl<R: Rows> Books<R> {
         satoshis: u64,
         old: Option<Holding>,
         new: Option<Holding>,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let wrong = || Damaged("the balance is not the sum of the coins".to_owned());
         self.figures.holdings =
             self.figures.holdings.moved(satoshis, old, new).ok_or_else(wrong)?;
@@ -292,7 +298,7 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         receipt: &Receipt,
         (before, after): (&TransactionRecord, &TransactionRecord),
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let [old, new] = [before, after].map(|maker| place(key, receipt, maker));
         if old != new {
             self.rows.remove::<Spendable>(old)?;
@@ -311,7 +317,7 @@ impl<R: Rows> Books<R> {
         &mut self,
         key: ReceiptKey,
         maker: &TransactionRecord,
-    ) -> Result<bool, R::Error> {
+    ) -> Result<bool, WalletStoreError> {
         let Some(mature_at) = mature_at(maker) else { return Ok(false) };
         let tip = self.rows.get::<FollowedTip>(&())?;
         if tip.is_some_and(|tip| tip.height >= mature_at) {
@@ -326,13 +332,13 @@ impl<R: Rows> Books<R> {
         &mut self,
         key: ReceiptKey,
         holder: Option<u64>,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let receipt = self.receipt(key)?;
         self.set_spender(key, receipt, holder, (false, false))
     }
 
     /// A receipt of a coinbase transaction can be spent from now on.
-    pub(crate) fn mature(&mut self, height: u32, key: ReceiptKey) -> Result<(), R::Error> {
+    pub(crate) fn mature(&mut self, height: u32, key: ReceiptKey) -> Result<(), WalletStoreError> {
         let (receipt, maker) = (self.receipt(key)?, self.transaction(key.maker)?);
         let is_spent = self.is_spent(&receipt)?;
         let old = self.holding(key, &receipt, &maker, is_spent)?;
@@ -343,7 +349,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// Whether the holder of a receipt has spent it. A reservation may not have a transaction yet.
-    fn is_spent(&self, receipt: &Receipt) -> Result<bool, R::Error> {
+    fn is_spent(&self, receipt: &Receipt) -> Result<bool, WalletStoreError> {
         let Some(holder) = receipt.spender else { return Ok(false) };
         let record = self.rows.get::<Transactions>(&holder)?;
         Ok(record.is_some_and(|record| record.state.spends()))
@@ -353,7 +359,7 @@ impl<R: Rows> Books<R> {
     pub(crate) fn invoices_of(
         &self,
         keys: impl Iterator<Item = KeyPath>,
-    ) -> Result<BTreeSet<u64>, R::Error> {
+    ) -> Result<BTreeSet<u64>, WalletStoreError> {
         let mut invoices = BTreeSet::new();
         for key in keys {
             invoices.extend(self.invoice_of(key)?);
@@ -366,7 +372,7 @@ impl<R: Rows> Books<R> {
         &mut self,
         maker: u64,
         receipts: &[(ReceiptKey, Receipt)],
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         for (invoice, paid) in paid_by(&self.rows, &self.figures, receipts)? {
             self.rows.add::<Incoming>((invoice, maker), &paid)?;
         }
@@ -374,7 +380,11 @@ impl<R: Rows> Books<R> {
     }
 
     /// Records that a transaction spends a coin or will spend it.
-    pub(crate) fn add_spend(&mut self, number: u64, key: ReceiptKey) -> Result<(), R::Error> {
+    pub(crate) fn add_spend(
+        &mut self,
+        number: u64,
+        key: ReceiptKey,
+    ) -> Result<(), WalletStoreError> {
         self.rows.put::<Spends>((number, key), &())
     }
 }
@@ -387,11 +397,11 @@ fn mature_at(maker: &TransactionRecord) -> Option<u32> {
 }
 
 /// Whether a receipt is listed as one of a coinbase transaction that is too new.
-pub(crate) fn is_listed_as_immature<R: ReadRows>(
-    rows: &R,
+pub(crate) fn is_listed_as_immature(
+    rows: &dyn Engine,
     key: ReceiptKey,
     maker: &TransactionRecord,
-) -> Result<bool, R::Error> {
+) -> Result<bool, WalletStoreError> {
     match mature_at(maker) {
         Some(height) => Ok(rows.get::<Immature>(&(height, key))?.is_some()),
         None => Ok(false),
@@ -399,25 +409,25 @@ pub(crate) fn is_listed_as_immature<R: ReadRows>(
 }
 
 /// The transaction with this number. The store is damaged if there is none.
-pub(crate) fn transaction<R: ReadRows>(
-    rows: &R,
+pub(crate) fn transaction(
+    rows: &dyn Engine,
     number: u64,
-) -> Result<TransactionRecord, R::Error> {
+) -> Result<TransactionRecord, WalletStoreError> {
     let record = rows.get::<Transactions>(&number)?;
     Ok(record.ok_or_else(|| Damaged::missing("a transaction"))?)
 }
 
-pub(crate) fn receipt<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<Receipt, R::Error> {
+pub(crate) fn receipt(rows: &dyn Engine, key: ReceiptKey) -> Result<Receipt, WalletStoreError> {
     let receipt = rows.get::<Receipts>(&key)?;
     Ok(receipt.ok_or_else(|| Damaged::missing("a receipt"))?)
 }
 
 /// What the receipts of a transaction pay to each invoice.
-pub(crate) fn paid_by<R: ReadRows>(
-    rows: &R,
+pub(crate) fn paid_by(
+    rows: &dyn Engine,
     figures: &Figures,
     receipts: &[(ReceiptKey, Receipt)],
-) -> Result<BTreeMap<u64, Paid>, R::Error> {
+) -> Result<BTreeMap<u64, Paid>, WalletStoreError> {
     let invoices = try_all(receipts, |(_, receipt)| invoice_of(rows, figures, receipt.key))?;
     let mut all = BTreeMap::<u64, Paid>::new();
     for (invoice, (key, receipt)) in invoices.into_iter().zip(receipts) {
@@ -431,7 +441,10 @@ pub(crate) fn paid_by<R: ReadRows>(
 }
 
 /// The receipts that a transaction spends or would have spent.
-pub(crate) fn spent_by<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+pub(crate) fn spent_by(
+    rows: &dyn Engine,
+    number: u64,
+) -> Result<Vec<ReceiptKey>, WalletStoreError> {
     let first = ReceiptKey { maker: 0, vout: 0 };
     let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
     let spends = rows.range::<Spends>((number, first)..=(number, last))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
 use crate::ledger::keys::user_of;
-use crate::ledger::rows::{EventLog, Events, Invoices, ReadRows, Rows, Unassigned};
+use crate::ledger::rows::{Engine, EventLog, Events, Invoices, Unassigned, WalletStoreError};
 use crate::ledger::{Books, Command, Query};
 use crate::model::event::{EventKind, LogName};
 use crate::model::outgoing::OutgoingPurpose;
@@ -21,7 +21,7 @@ pub struct NameLog(pub LogName);
 impl Command for NameLog {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         if books.rows.get::<EventLog>(&())?.is_some() {
             books.disable_webhooks()?;
         }
@@ -36,7 +36,7 @@ pub struct GetLogName;
 impl Query for GetLogName {
     type Answer = Option<LogName>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Option<LogName>, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Option<LogName>, WalletStoreError> {
         rows.get::<EventLog>(&())
     }
 }
@@ -50,7 +50,7 @@ pub(crate) struct Tellings {
     pub(crate) incoming: [Option<EventKind>; 2],
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The time of an event that happens at `now`. It is never earlier than the last event.
     pub(crate) fn next_event_at(&self, now: Timestamp) -> Timestamp {
         now.max(Timestamp::from_micros(self.figures.last_event_at))
@@ -62,11 +62,11 @@ impl<R: Rows> Books<R> {
         at: Timestamp,
         kind: EventKind,
         subject: u64,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         self.append_row(&EventRow { at, kind, subject, details: EventDetails::None, block: None })
     }
 
-    pub(crate) fn append_row(&mut self, row: &EventRow) -> Result<(), R::Error> {
+    pub(crate) fn append_row(&mut self, row: &EventRow) -> Result<(), WalletStoreError> {
         self.figures.last_event += 1;
         self.figures.last_event_at = row.at.as_micros();
         self.told.push(row.kind);
@@ -78,7 +78,7 @@ impl<R: Rows> Books<R> {
         &mut self,
         (before, after): (&TransactionRecord, &TransactionRecord),
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         match after.purpose {
             Purpose::Outgoing(payment) => {
                 let block = after.state.block();
@@ -105,7 +105,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// Writes the events that follow when the network has taken a refund or a whole withdrawal.
-    fn tell_settled(&mut self, payment: u64, at: Timestamp) -> Result<(), R::Error> {
+    fn tell_settled(&mut self, payment: u64, at: Timestamp) -> Result<(), WalletStoreError> {
         match self.payment(payment)?.purpose {
             OutgoingPurpose::Refund { .. } => {
                 self.append_event(at, EventKind::InvoiceRefunded, payment)
@@ -124,7 +124,7 @@ impl<R: Rows> Books<R> {
         (invoice, details): (u64, PaymentDetails),
         block: Option<BlockPlace>,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let details = EventDetails::Payment(details);
         for kind in kinds.iter().copied().flatten() {
             let block = block.filter(|_| kind.is_mined());
@@ -142,7 +142,7 @@ impl<R: Rows> Books<R> {
         made: &[(ReceiptKey, Receipt)],
         kinds: &[Option<EventKind>],
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let mut told = BTreeMap::<_, ReceiptDetails>::new();
         let mut pays_invoice = false;
         for (key, receipt) in made.iter().filter(|_| kinds.iter().any(Option::is_some)) {

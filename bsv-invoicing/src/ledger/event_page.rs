@@ -2,7 +2,7 @@
 
 use crate::ledger::Query;
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{AllFigures, Events, ReadRows, try_all};
+use crate::ledger::rows::{AllFigures, Engine, Events, WalletStoreError, try_all};
 use crate::ledger::told::event;
 use crate::model::event::{EventFilter, EventPage, EventQuery, MAX_EVENTS_LOOKED_AT};
 
@@ -16,7 +16,7 @@ pub struct GetEventPage(pub EventQuery);
 impl Query for GetEventPage {
     type Answer = EventPage;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<EventPage, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<EventPage, WalletStoreError> {
         let Self(EventQuery { after, filter, limit }) = self;
         let last = rows.get::<AllFigures>(&())?.unwrap_or_default().last_event;
         let mut page = EventPage { events: Vec::new(), next: after, last };

@@ -1,30 +1,43 @@
 //! Figures about the whole wallet.
 
+use minicbor::{Decode, Encode};
+
 use crate::model::holdings::Holdings;
 
 /// Figures about the whole wallet. During a batch they are in memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Figures {
     /// The number of the last invoice.
+    #[n(0)]
     pub last_invoice: u64,
     /// The id of the last user.
+    #[n(1)]
     pub last_user: u64,
     /// The number of the last event.
+    #[n(2)]
     pub last_event: u64,
     /// When the last event happened, in microseconds since 1970.
+    #[n(3)]
     pub last_event_at: u64,
     /// The number of the last transaction.
+    #[n(4)]
     pub last_transaction: u64,
     /// The number of the last payment by the wallet.
+    #[n(5)]
     pub last_payment: u64,
     /// How many keys for change of the current account are used.
+    #[n(6)]
     pub last_change: u64,
     /// The current account: new keys come from it.
+    #[n(7)]
     pub account: u64,
     /// The last invoice whose key comes from an earlier account.
+    #[n(8)]
     pub last_invoice_before: u64,
     /// The last user whose key comes from an earlier account.
+    #[n(9)]
     pub last_user_before: u64,
     /// What the wallet holds.
+    #[n(10)]
     pub holdings: Holdings,
 }

@@ -1,7 +1,7 @@
 //! The chain was followed up to a block.
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{FollowedBlock, FollowedTip, Immature, Rows, try_all};
+use crate::ledger::rows::{FollowedBlock, FollowedTip, Immature, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::receipt::ReceiptKey;
 
@@ -22,7 +22,7 @@ impl Command for FollowTip {
     /// Whether outputs may be left. The next step with the same block goes on.
     type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         if books.rows.get::<FollowedTip>(&())? != Some(self.tip) {
             books.rows.put::<FollowedTip>((), &self.tip)?;
         }

@@ -1,7 +1,7 @@
 //! A block has left the main chain.
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{MinedAt, Rows, try_all};
+use crate::ledger::rows::{MinedAt, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Purpose, TransactionState};
@@ -29,7 +29,7 @@ impl Command for ForgetBlock {
     /// The number of the last transaction that was looked at, if there may be more.
     type Answer = Option<u64>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Option<u64>, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Option<u64>, WalletStoreError> {
         let Self { block, is_replaced, after, limit, now } = *self;
         let at = books.next_event_at(now);
         let rest = (block.height, after.saturating_add(1))..=(block.height, u64::MAX);

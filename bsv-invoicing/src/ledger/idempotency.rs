@@ -1,5 +1,7 @@
 //! Idempotency keys as they are stored.
 
+use minicbor::{Decode, Encode};
+
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 
@@ -38,12 +40,15 @@ impl Route {
 }
 
 /// The answer to a request with an idempotency key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Answered {
     /// The hash of the request.
+    #[cbor(n(0), with = "minicbor::bytes")]
     pub request_hash: [u8; 32],
     /// The number of the resource that it created.
+    #[n(1)]
     pub number: u64,
     /// When it was answered.
+    #[n(2)]
     pub at: Timestamp,
 }

@@ -2,12 +2,12 @@
 
 use crate::ledger::idempotency::{Answered, Route};
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{IdempotencyAges, IdempotentAnswers, Rows};
+use crate::ledger::rows::{IdempotencyAges, IdempotentAnswers, WalletStoreError};
 use crate::ledger::{Books, Refusal};
 use crate::model::idempotency::{IDEMPOTENCY_PERIOD, IdempotencyKey};
 use crate::model::time::Timestamp;
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The number of the resource that was created with this key, if the key is known. Refused if
     /// the request is another one.
     pub(crate) fn first_answer(
@@ -15,7 +15,7 @@ impl<R: Rows> Books<R> {
         route: Route,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<Option<u64>, R::Error> {
+    ) -> Result<Option<u64>, WalletStoreError> {
         match self.remembered(route, idempotency, now)? {
             None => Ok(None),
             Some((number, true)) => Ok(Some(number)),
@@ -30,7 +30,7 @@ impl<R: Rows> Books<R> {
         route: Route,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<Option<(u64, bool)>, R::Error> {
+    ) -> Result<Option<(u64, bool)>, WalletStoreError> {
         let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(None) };
         let answered = self.rows.get::<IdempotentAnswers>(&(route, key.clone()))?;
         let now = self.next_event_at(now);
@@ -44,7 +44,7 @@ impl<R: Rows> Books<R> {
         idempotency: Option<&IdempotencyKey>,
         number: u64,
         now: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let Some(IdempotencyKey { key, request_hash }) = idempotency else { return Ok(()) };
         let at = self.next_event_at(now);
         if let Some(old) = self.rows.get::<IdempotentAnswers>(&(route, key.clone()))? {
@@ -56,7 +56,11 @@ impl<R: Rows> Books<R> {
     }
 
     /// Deletes keys that are older than [`IDEMPOTENCY_PERIOD`], up to `limit`. Returns how many.
-    pub(crate) fn forget_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize, R::Error> {
+    pub(crate) fn forget_keys(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<usize, WalletStoreError> {
         let end = now.before(IDEMPOTENCY_PERIOD).as_micros() + 1;
         let end = (Timestamp::from_micros(end), Route::Invoices, String::new());
         let old = self.rows.first::<IdempotencyAges>(..end, Ascending, limit)?;

@@ -9,9 +9,9 @@ use crate::ledger::figures::Figures;
 use crate::ledger::recount::Standing;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, Counted, FollowedTransactions, Incoming, Invoices, Kind, Marked, MinedAt, Outgoing,
-    Proofs, RawTransactions, ReadRows, ReadTable, Receipts, ReceivedFor, Refunds, RowsOf,
-    Spendable, Spends, Transactions, Wishes, try_all,
+    AllFigures, Counted, Engine, FollowedTransactions, Incoming, Invoices, Kind, Marked, MinedAt,
+    Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, RowsOf, Spendable, Spends,
+    Transactions, WalletStoreError, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
@@ -176,11 +176,11 @@ where
 {
     type Answer = A;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<A, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<A, WalletStoreError> {
         let Self { start: mut result, mut step } = self;
         let mut counts = LedgerTotals::default();
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
-        each::<Transactions, _>(
+        each::<Transactions>(
             rows,
             PAGE,
             0,
@@ -193,7 +193,7 @@ where
             },
         )?;
         let mut last_invoice = 0;
-        each::<Invoices, _>(
+        each::<Invoices>(
             rows,
             PAGE,
             0,
@@ -206,21 +206,21 @@ where
         )?;
         let first = ReceiptKey { maker: 0, vout: 0 };
         // Strangers choose how long they are.
-        counts.raw = count::<RawTransactions, _>(rows, 1, 0, |number| number + 1)?;
-        counts.coins = count::<Receipts, _>(rows, PAGE, first, |key| key.next())?;
+        counts.raw = count::<RawTransactions>(rows, 1, 0, |number| number + 1)?;
+        counts.coins = count::<Receipts>(rows, PAGE, first, |key| key.next())?;
         let next_place =
             |(trust, satoshis, key): &(Trust, u64, ReceiptKey)| (*trust, *satoshis, key.next());
-        counts.spendable = count::<Spendable, _>(rows, PAGE, (Trust::Sure, 0, first), next_place)?;
+        counts.spendable = count::<Spendable>(rows, PAGE, (Trust::Sure, 0, first), next_place)?;
         let next_spend = |(number, key): &(u64, ReceiptKey)| (*number, key.next());
-        counts.spends = count::<Spends, _>(rows, PAGE, (0, first), next_spend)?;
+        counts.spends = count::<Spends>(rows, PAGE, (0, first), next_spend)?;
         counts.mined =
-            count::<MinedAt, _>(rows, PAGE, (0, 0), |(height, number)| (*height, number + 1))?;
+            count::<MinedAt>(rows, PAGE, (0, 0), |(height, number)| (*height, number + 1))?;
         let next_of = |(invoice, number): &(u64, u64)| (*invoice, number + 1);
-        counts.payments = count::<Incoming, _>(rows, PAGE, (0, 0), next_of)?;
-        counts.wishes = count::<Wishes, _>(rows, PAGE, (0, 0), next_of)?;
+        counts.payments = count::<Incoming>(rows, PAGE, (0, 0), next_of)?;
+        counts.wishes = count::<Wishes>(rows, PAGE, (0, 0), next_of)?;
         let next_counted =
             |(invoice, height, number): &(u64, u32, u64)| (*invoice, *height, number + 1);
-        counts.counted = count::<Counted, _>(rows, PAGE, (0, 0, 0), next_counted)?;
+        counts.counted = count::<Counted>(rows, PAGE, (0, 0, 0), next_counted)?;
         step(
             &mut result,
             LedgerItem::Totals(LedgerTotals {
@@ -241,16 +241,15 @@ const PAGE: usize = 1000;
 
 /// Hands all rows of a kind to `step`, `at_once` at a time. `next` is the lowest key that may follow
 /// one.
-fn each<K: Kind, R: ReadTable<K>>(
-    rows: &R,
+fn each<K: Kind>(
+    rows: &dyn Engine,
     at_once: usize,
     mut from: K::Key,
     next: impl Fn(&K::Key) -> K::Key,
-    mut step: impl FnMut(K::Key, K::Row) -> Result<(), R::Error>,
-) -> Result<(), R::Error> {
+    mut step: impl FnMut(K::Key, K::Row) -> Result<(), WalletStoreError>,
+) -> Result<(), WalletStoreError> {
     loop {
-        let range = (std::ops::Bound::Included(&from), std::ops::Bound::Unbounded);
-        let page: RowsOf<K> = rows.scan(range, Ascending, at_once)?;
+        let page: RowsOf<K> = rows.first::<K>(from.clone().., Ascending, at_once)?;
         let is_end = page.len() < at_once;
         if let Some((last, _)) = page.last() {
             from = next(last);
@@ -264,26 +263,26 @@ fn each<K: Kind, R: ReadTable<K>>(
     }
 }
 
-fn count<K: Kind, R: ReadTable<K>>(
-    rows: &R,
+fn count<K: Kind>(
+    rows: &dyn Engine,
     at_once: usize,
     from: K::Key,
     next: impl Fn(&K::Key) -> K::Key,
-) -> Result<u64, R::Error> {
+) -> Result<u64, WalletStoreError> {
     let mut count = 0;
-    each::<K, R>(rows, at_once, from, next, |_, _| {
+    each::<K>(rows, at_once, from, next, |_, _| {
         count += 1;
         Ok(())
     })?;
     Ok(count)
 }
 
-fn ledger_transaction<R: ReadRows>(
-    rows: &R,
+fn ledger_transaction(
+    rows: &dyn Engine,
     figures: &Figures,
     number: u64,
     record: &TransactionRecord,
-) -> Result<LedgerTransaction, R::Error> {
+) -> Result<LedgerTransaction, WalletStoreError> {
     let raw = rows.get::<RawTransactions>(&number)?;
     let block = record.state.block();
     let fee = match record.purpose {
@@ -303,7 +302,7 @@ fn ledger_transaction<R: ReadRows>(
             Some(listed) => listed == *paid,
             None => rows.get::<Invoices>(invoice)?.is_none(),
         };
-        Ok::<_, R::Error>((listed.is_some(), is_right))
+        Ok::<_, WalletStoreError>((listed.is_some(), is_right))
     })?;
     let receipts = receipts.into_iter();
     let receipts = receipts.map(|(key, receipt)| ledger_coin(rows, key, &receipt, record));
@@ -328,11 +327,11 @@ fn ledger_transaction<R: ReadRows>(
 }
 
 /// The proof that the transaction is in this block.
-fn proof<R: ReadRows>(
-    rows: &R,
+fn proof(
+    rows: &dyn Engine,
     number: u64,
     block: Option<BlockPlace>,
-) -> Result<Option<Proof>, R::Error> {
+) -> Result<Option<Proof>, WalletStoreError> {
     let Some(block) = block else { return Ok(None) };
     let all = (number, 0)..=(number, u32::MAX);
     let proofs = rows.first::<Proofs>(all, Descending, usize::MAX)?;
@@ -340,12 +339,12 @@ fn proof<R: ReadRows>(
     Ok(proofs.find(|proof| proof.block == block))
 }
 
-fn ledger_coin<R: ReadRows>(
-    rows: &R,
+fn ledger_coin(
+    rows: &dyn Engine,
     key: ReceiptKey,
     receipt: &Receipt,
     maker: &TransactionRecord,
-) -> Result<LedgerCoin, R::Error> {
+) -> Result<LedgerCoin, WalletStoreError> {
     let spender = match receipt.spender {
         None => None,
         Some(number) => Some(LedgerSpender {
@@ -368,7 +367,7 @@ fn ledger_coin<R: ReadRows>(
     })
 }
 
-fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R::Error> {
+fn ledger_spend(rows: &dyn Engine, key: ReceiptKey) -> Result<LedgerSpend, WalletStoreError> {
     let receipt = rows.get::<Receipts>(&key)?;
     let maker = rows.get::<Transactions>(&key.maker)?;
     Ok(LedgerSpend {
@@ -378,7 +377,7 @@ fn ledger_spend<R: ReadRows>(rows: &R, key: ReceiptKey) -> Result<LedgerSpend, R
     })
 }
 
-fn ledger_invoice<R: ReadRows>(rows: &R, invoice: &Invoice) -> Result<LedgerInvoice, R::Error> {
+fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice, WalletStoreError> {
     let number = invoice.number;
     let mut item = LedgerInvoice {
         number,

@@ -1,16 +1,18 @@
 //! The keys that are given out, and what they are for.
 
 use crate::ledger::figures::Figures;
-use crate::ledger::rows::{AccountStart, Accounts, Damaged, Order, ReadRows, Rows, Users};
+use crate::ledger::rows::{
+    AccountStart, Accounts, Damaged, Engine, Order, Users, WalletStoreError,
+};
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::{Chain, KeyPath};
 
 /// The highest number that a key can be derived for.
 pub(crate) const MAX_NUMBER: u64 = (1 << 31) - 1;
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Takes the next key for change.
-    pub(crate) fn take_change_key(&mut self) -> Result<KeyPath, R::Error> {
+    pub(crate) fn take_change_key(&mut self) -> Result<KeyPath, WalletStoreError> {
         let figures = &mut self.figures;
         let index = u32::try_from(figures.last_change).ok();
         let index = index.filter(|index| u64::from(*index) < MAX_NUMBER);
@@ -21,17 +23,17 @@ impl<R: Rows> Books<R> {
     }
 
     /// The number of the invoice that a key belongs to.
-    pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, R::Error> {
+    pub(crate) fn invoice_of(&self, key: KeyPath) -> Result<Option<u64>, WalletStoreError> {
         invoice_of(&self.rows, &self.figures, key)
     }
 }
 
 /// The number of the invoice that a key belongs to.
-pub(crate) fn invoice_of<R: ReadRows>(
-    rows: &R,
+pub(crate) fn invoice_of(
+    rows: &dyn Engine,
     figures: &Figures,
     key: KeyPath,
-) -> Result<Option<u64>, R::Error> {
+) -> Result<Option<u64>, WalletStoreError> {
     if key.chain != Chain::Receive {
         return Ok(None);
     }
@@ -44,11 +46,11 @@ pub(crate) fn invoice_of<R: ReadRows>(
 }
 
 /// The user whom a key was given to.
-pub(crate) fn user_of<R: ReadRows>(
-    rows: &R,
+pub(crate) fn user_of(
+    rows: &dyn Engine,
     figures: &Figures,
     key: KeyPath,
-) -> Result<Option<u64>, R::Error> {
+) -> Result<Option<u64>, WalletStoreError> {
     if key.chain != Chain::User {
         return Ok(None);
     }
@@ -58,11 +60,11 @@ pub(crate) fn user_of<R: ReadRows>(
 }
 
 /// The start of an account's numbers, if keys of the account were given out.
-fn start_of<R: ReadRows>(
-    rows: &R,
+fn start_of(
+    rows: &dyn Engine,
     figures: &Figures,
     account: u32,
-) -> Result<Option<AccountStart>, R::Error> {
+) -> Result<Option<AccountStart>, WalletStoreError> {
     let &Figures { last_invoice_before, last_user_before, .. } = figures;
     if u64::from(account) == figures.account {
         return Ok(Some(AccountStart { last_invoice_before, last_user_before }));
@@ -74,11 +76,11 @@ fn start_of<R: ReadRows>(
 }
 
 /// The last invoice whose key comes from this account or an earlier one.
-fn last_invoice_of<R: ReadRows>(
-    rows: &R,
+fn last_invoice_of(
+    rows: &dyn Engine,
     figures: &Figures,
     account: u32,
-) -> Result<u64, R::Error> {
+) -> Result<u64, WalletStoreError> {
     if u64::from(account) == figures.account {
         return Ok(figures.last_invoice);
     }

@@ -1,6 +1,6 @@
 //! A payer has read a proof.
 
-use crate::ledger::rows::{Proofs, Rows};
+use crate::ledger::rows::{Proofs, WalletStoreError};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::FoundProof;
 
@@ -19,7 +19,7 @@ impl Command for MarkRead {
     /// Whether there is such a proof.
     type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         let key = (self.transaction, self.sequence);
         let Some(found) = books.rows.get::<Proofs>(&key)? else { return Ok(false) };
         let is_read = self.is_read;

@@ -1,7 +1,7 @@
 //! A transaction is in a block of the main chain.
 
 use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{Proofs, Rows};
+use crate::ledger::rows::{Proofs, WalletStoreError};
 use crate::ledger::{Books, CheckedProof, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FoundProof, Proof, TransactionRecord, TransactionState};
@@ -21,14 +21,14 @@ pub struct Mine {
 impl Command for Mine {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.expect_still_proven(&self.checked)?;
         let record = books.known_transaction(self.transaction)?;
         books.mine(self.transaction, record, &self.checked.proof, self.now)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Records that a transaction is in a block.
     pub(crate) fn mine(
         &mut self,
@@ -36,7 +36,7 @@ impl<R: Rows> Books<R> {
         record: TransactionRecord,
         proof: &Proof,
         now: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let new = TransactionState::Mined(proof.block);
         if record.state == new {
             return Ok(());

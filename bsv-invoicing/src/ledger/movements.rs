@@ -8,8 +8,8 @@ use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    AllFigures, Damaged, Invoices, Outgoing, RawTransactions, ReadRows, Receipts, Transactions,
-    Withdrawals, try_all,
+    AllFigures, Damaged, Engine, Invoices, Outgoing, RawTransactions, Receipts, Transactions,
+    WalletStoreError, Withdrawals, try_all,
 };
 use crate::model::coin::Chain;
 use crate::model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
@@ -30,7 +30,7 @@ pub struct GetMovements(pub MovementQuery);
 impl Query for GetMovements {
     type Answer = MovementPage;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<MovementPage, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<MovementPage, WalletStoreError> {
         let Self(MovementQuery { after, from, to }) = self;
         let looked_at = rows.first::<Transactions>(after.saturating_add(1).., Ascending, PART)?;
         let last = looked_at.last().filter(|_| looked_at.len() == PART);
@@ -53,14 +53,14 @@ impl Query for GetMovements {
     }
 }
 
-struct Reader<'r, R> {
-    rows: &'r R,
+struct Reader<'r> {
+    rows: &'r dyn Engine,
     figures: Figures,
     movements: Vec<Movement>,
 }
 
-impl<R: ReadRows> Reader<'_, R> {
-    fn read(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {
+impl Reader<'_> {
+    fn read(&mut self, number: u64, record: &TransactionRecord) -> Result<(), WalletStoreError> {
         match record.purpose {
             Purpose::Outgoing(payment) => self.add_payment(payment, record),
             Purpose::Cancellation(_) => {
@@ -79,13 +79,17 @@ impl<R: ReadRows> Reader<'_, R> {
     }
 
     /// The sum of the coins that a transaction spends.
-    fn spent(&self, number: u64) -> Result<u64, R::Error> {
+    fn spent(&self, number: u64) -> Result<u64, WalletStoreError> {
         let satoshis = |key| receipt(self.rows, key).map(|receipt| receipt.satoshis);
         let spent = try_all(spent_by(self.rows, number)?, satoshis)?;
         Ok(spent.into_iter().fold(0, u64::saturating_add))
     }
 
-    fn add_payment(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {
+    fn add_payment(
+        &mut self,
+        number: u64,
+        record: &TransactionRecord,
+    ) -> Result<(), WalletStoreError> {
         let payment = self.rows.get::<Outgoing>(&number)?;
         let payment = payment.ok_or_else(|| Damaged::missing("a payment"))?;
         let kind = match payment.purpose {
@@ -109,7 +113,11 @@ impl<R: ReadRows> Reader<'_, R> {
 
     /// Adds the movements of a transaction from outside, including one that spends coins of the
     /// wallet.
-    fn add_found(&mut self, number: u64, record: &TransactionRecord) -> Result<(), R::Error> {
+    fn add_found(
+        &mut self,
+        number: u64,
+        record: &TransactionRecord,
+    ) -> Result<(), WalletStoreError> {
         let spends = spent_by(self.rows, number)?.len();
         let mut change = 0_u64;
         for (key, receipt) in self.rows.range::<Receipts>(ReceiptKey::all_of(number))? {
@@ -147,7 +155,7 @@ impl<R: ReadRows> Reader<'_, R> {
         key: ReceiptKey,
         receipt: &Receipt,
         record: &TransactionRecord,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let invoice = match invoice_of(self.rows, &self.figures, receipt.key)? {
             Some(number) => self.invoice(number)?,
             None => None,
@@ -160,7 +168,7 @@ impl<R: ReadRows> Reader<'_, R> {
 
     /// The invoice with this number. It does not exist if its payment was recovered with the words
     /// alone.
-    fn invoice(&self, number: u64) -> Result<Option<PaidInvoice>, R::Error> {
+    fn invoice(&self, number: u64) -> Result<Option<PaidInvoice>, WalletStoreError> {
         let invoice = self.rows.get::<Invoices>(&number)?;
         Ok(invoice.map(|it| PaidInvoice {
             id: it.id,

@@ -4,8 +4,8 @@
 use bsv_tx::{TransactionView, Txid, public_key_hash};
 
 use crate::ledger::rows::{
-    Claims, Damaged, Incoming, RawTransactions, ReadRows, Receipts, Rows, Spends,
-    TransactionNumbers, Transactions, Watched, try_all,
+    Claims, Damaged, Engine, Incoming, RawTransactions, Receipts, Spends, TransactionNumbers,
+    Transactions, WalletStoreError, Watched, try_all,
 };
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
@@ -50,7 +50,7 @@ pub enum ShownPlace {
 impl Command for Notice {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         try_all(&self.shown, |Noticed { place, .. }| match place {
             ShownPlace::Mempool { .. } => Ok(()),
             ShownPlace::Block(checked) => books.expect_still_proven(checked),
@@ -88,7 +88,7 @@ pub struct GetKnown<T>(pub T);
 impl<T: AsRef<EncodedTransaction> + Send + 'static> Query for GetKnown<T> {
     type Answer = Known;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Known, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Known, WalletStoreError> {
         known(rows, self.0.as_ref())
     }
 }
@@ -100,7 +100,7 @@ pub struct GetKnownAs(pub u64);
 impl Query for GetKnownAs {
     type Answer = Option<KnownAs>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Option<KnownAs>, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Option<KnownAs>, WalletStoreError> {
         let bytes = rows.get::<RawTransactions>(&self.0)?;
         let Some(record) = rows.get::<Transactions>(&self.0)? else { return Ok(None) };
         let transaction = bytes.map(|bytes| EncodedTransaction { txid: record.txid, bytes });
@@ -151,7 +151,7 @@ impl OwnParts {
     }
 }
 
-fn known<R: ReadRows>(rows: &R, transaction: &EncodedTransaction) -> Result<Known, R::Error> {
+fn known(rows: &dyn Engine, transaction: &EncodedTransaction) -> Result<Known, WalletStoreError> {
     let records = records_of(rows, &transaction.txid)?;
     let view = view(transaction)?;
     let mut lacking = OwnParts::default();
@@ -197,20 +197,20 @@ pub(super) fn view(transaction: &EncodedTransaction) -> Result<TransactionView<'
 }
 
 /// The numbers of a transaction, and the record under each.
-pub(crate) fn records_of<R: ReadRows>(
-    rows: &R,
+pub(crate) fn records_of(
+    rows: &dyn Engine,
     txid: &Txid,
-) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
+) -> Result<Vec<(u64, TransactionRecord)>, WalletStoreError> {
     let numbers = rows.range::<TransactionNumbers>((*txid, 0)..=(*txid, u64::MAX))?;
     try_all(numbers, |((_, number), ())| Ok((number, super::effects::transaction(rows, number)?)))
 }
 
 /// The numbers under which a transaction pays an invoice, and the record under each.
-pub(crate) fn payments_by<R: ReadRows>(
-    rows: &R,
+pub(crate) fn payments_by(
+    rows: &dyn Engine,
     invoice: u64,
     txid: &Txid,
-) -> Result<Vec<(u64, TransactionRecord)>, R::Error> {
+) -> Result<Vec<(u64, TransactionRecord)>, WalletStoreError> {
     let mut payments = Vec::new();
     for (number, record) in records_of(rows, txid)? {
         if rows.get::<Incoming>(&(invoice, number))?.is_some() {
@@ -220,7 +220,7 @@ pub(crate) fn payments_by<R: ReadRows>(
     Ok(payments)
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Stores a transaction that was found, with the parts that concern the wallet. Its state is
     /// still `Offered`.
     pub(crate) fn note_found(
@@ -228,7 +228,7 @@ impl<R: Rows> Books<R> {
         transaction: &EncodedTransaction,
         own: &OwnParts,
         came_at: Timestamp,
-    ) -> Result<(u64, TransactionRecord), R::Error> {
+    ) -> Result<(u64, TransactionRecord), WalletStoreError> {
         let purpose = match view(transaction)?.is_coinbase() {
             true => Purpose::Coinbase,
             false => Purpose::Found,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::ledger::notice::{payments_by, view};
 use crate::ledger::rows::{
-    Ancestors, FollowedTransactions, InFlight, Invoices, RawTransactions, Refunds, Rows,
-    TransactionNumbers, Transactions,
+    Ancestors, FollowedTransactions, InFlight, Invoices, RawTransactions, Refunds,
+    TransactionNumbers, Transactions, WalletStoreError,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::invoice::InvoiceState;
@@ -60,7 +60,7 @@ pub enum Offered {
 impl Command for Offer {
     type Answer = Offered;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Offered, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Offered, WalletStoreError> {
         let before = payments_by(&books.rows, self.invoice, &self.transaction.txid)?;
         let before = before.into_iter().next();
         let payment = |(number, record): &(u64, TransactionRecord)| {
@@ -119,11 +119,11 @@ impl Command for Offer {
 
 impl Offer {
     /// The invoices that the transaction pays.
-    fn invoices<R: Rows>(&self, books: &Books<R>) -> Result<BTreeSet<u64>, R::Error> {
+    fn invoices(&self, books: &Books<'_>) -> Result<BTreeSet<u64>, WalletStoreError> {
         books.invoices_of(self.receipts.iter().map(|receipt| receipt.key))
     }
 
-    fn check<R: Rows>(&self, books: &Books<R>, invoices: &BTreeSet<u64>) -> Result<(), R::Error> {
+    fn check(&self, books: &Books<'_>, invoices: &BTreeSet<u64>) -> Result<(), WalletStoreError> {
         let number = self.invoice;
         let mut in_flight = None;
         for paid in invoices.iter().filter(|_| !self.is_known) {
@@ -144,11 +144,11 @@ impl Offer {
         }
     }
 
-    fn store<R: Rows>(
+    fn store(
         &self,
-        books: &mut Books<R>,
+        books: &mut Books<'_>,
         at: Timestamp,
-    ) -> Result<(u64, TransactionRecord), R::Error> {
+    ) -> Result<(u64, TransactionRecord), WalletStoreError> {
         let purpose = match view(&self.transaction)?.is_coinbase() {
             true => Purpose::Coinbase,
             false => Purpose::Incoming(self.invoice),
@@ -161,7 +161,7 @@ impl Offer {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Stores a new transaction, which the network has not shown.
     pub(crate) fn add_transaction(
         &mut self,
@@ -169,7 +169,7 @@ impl<R: Rows> Books<R> {
         purpose: Purpose,
         satoshis: u64,
         at: Timestamp,
-    ) -> Result<(u64, TransactionRecord), R::Error> {
+    ) -> Result<(u64, TransactionRecord), WalletStoreError> {
         self.figures.last_transaction += 1;
         let number = self.figures.last_transaction;
         let record = self.put_transaction(number, transaction, purpose, satoshis, at)?;
@@ -184,7 +184,7 @@ impl<R: Rows> Books<R> {
         purpose: Purpose,
         satoshis: u64,
         at: Timestamp,
-    ) -> Result<TransactionRecord, R::Error> {
+    ) -> Result<TransactionRecord, WalletStoreError> {
         let (txid, state) = (transaction.txid, TransactionState::Offered);
         let record = TransactionRecord {
             txid,

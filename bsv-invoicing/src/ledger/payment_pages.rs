@@ -9,7 +9,9 @@ use crate::ledger::keys::invoice_of;
 use crate::ledger::notice::records_of;
 use crate::ledger::queries::shown_invoices;
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{AllFigures, Incoming, Paid, ReadRows, Receipts, RowsOf, try_all};
+use crate::ledger::rows::{
+    AllFigures, Engine, Incoming, Paid, Receipts, RowsOf, WalletStoreError, try_all,
+};
 use crate::model::coin::KeyPath;
 use crate::model::payment::{
     IncomingPayment, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage, PaymentQuery,
@@ -20,11 +22,11 @@ use crate::model::transaction::{TransactionRecord, TransactionState};
 /// How many transactions, and how many receipts of one, are read at once at most.
 const AT_ONCE: usize = 100;
 
-pub(super) fn payment_page<R: ReadRows>(
-    rows: &R,
+pub(super) fn payment_page(
+    rows: &dyn Engine,
     invoice: u64,
     query: PaymentQuery,
-) -> Result<PaymentPage, R::Error> {
+) -> Result<PaymentPage, WalletStoreError> {
     let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
     let start = query.after.map_or(ReceiptKey::FIRST, ReceiptKey::next);
     let (limit, mut from) = (query.limit, start.maker);
@@ -36,7 +38,7 @@ pub(super) fn payment_page<R: ReadRows>(
         let listed = rows.first::<Incoming>(listed, Ascending, at_once)?;
         let is_end = listed.len() < at_once;
         let makers = try_all(listed, |((_, number), paid)| {
-            Ok::<_, R::Error>((number, paid, transaction(rows, number)?))
+            Ok::<_, WalletStoreError>((number, paid, transaction(rows, number)?))
         })?;
         for (number, paid, record) in makers {
             if !page.add(rows, number, paid, &record)? {
@@ -68,13 +70,13 @@ impl Page {
     }
 
     /// Adds the payments by a transaction. Returns whether it has added all of them.
-    fn add<R: ReadRows>(
+    fn add(
         &mut self,
-        rows: &R,
+        rows: &dyn Engine,
         maker: u64,
         paid: Paid,
         record: &TransactionRecord,
-    ) -> Result<bool, R::Error> {
+    ) -> Result<bool, WalletStoreError> {
         let first = ReceiptKey { maker, vout: paid.first };
         let (mut from, end) = (self.start.max(first), ReceiptKey { maker, vout: u32::MAX });
         loop {
@@ -107,10 +109,10 @@ impl Page {
 /// How many outputs of a transaction are looked at for a page of the invoices that it pays.
 const OUTPUTS_LOOKED_AT: usize = 1_000;
 
-pub(super) fn invoices_paid_by<R: ReadRows>(
-    rows: &R,
+pub(super) fn invoices_paid_by(
+    rows: &dyn Engine,
     query: PaidByQuery,
-) -> Result<PaidByPage, R::Error> {
+) -> Result<PaidByPage, WalletStoreError> {
     let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
     let makers: Vec<_> =
         records_of(rows, &query.txid)?.into_iter().map(|(number, _)| number).collect();
@@ -122,7 +124,7 @@ pub(super) fn invoices_paid_by<R: ReadRows>(
     let paid = try_all(outputs, |(vout, key)| {
         let Some(invoice) = invoice_of(rows, &figures, key)? else { return Ok(None) };
         let is_first = first_output(rows, &makers, invoice)? == Some(vout);
-        Ok::<_, R::Error>(is_first.then_some((vout, invoice)))
+        Ok::<_, WalletStoreError>(is_first.then_some((vout, invoice)))
     })?;
     let mut paid: Vec<_> = paid.into_iter().flatten().collect();
     if paid.len() > query.limit {
@@ -134,11 +136,11 @@ pub(super) fn invoices_paid_by<R: ReadRows>(
 }
 
 /// The keys of the first outputs after this one that pay the wallet.
-fn outputs_after<R: ReadRows>(
-    rows: &R,
+fn outputs_after(
+    rows: &dyn Engine,
     makers: &[u64],
     after: Option<u32>,
-) -> Result<BTreeMap<u32, KeyPath>, R::Error> {
+) -> Result<BTreeMap<u32, KeyPath>, WalletStoreError> {
     let Some(vout) = after.map_or(Some(0), |after| after.checked_add(1)) else {
         return Ok(BTreeMap::new());
     };
@@ -153,11 +155,11 @@ fn outputs_after<R: ReadRows>(
 }
 
 /// The first output of a transaction with these numbers that pays an invoice.
-fn first_output<R: ReadRows>(
-    rows: &R,
+fn first_output(
+    rows: &dyn Engine,
     makers: &[u64],
     invoice: u64,
-) -> Result<Option<u32>, R::Error> {
+) -> Result<Option<u32>, WalletStoreError> {
     let paid = try_all(makers, |maker| rows.get::<Incoming>(&(invoice, *maker)))?;
     Ok(paid.into_iter().flatten().map(|paid| paid.first).min())
 }

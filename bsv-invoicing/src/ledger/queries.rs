@@ -12,10 +12,11 @@ use crate::ledger::recount::{first_wish, last_height};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Events, FollowedBlock,
-    FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices, InvoicesByReference, Marked,
-    Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs, RawTransactions, ReadRows, Receipts,
-    ReceivedFor, Transactions, Users, WebhookChanges, Withdrawals, try_all,
+    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Engine, Events,
+    FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices,
+    InvoicesByReference, Marked, Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs,
+    RawTransactions, Receipts, ReceivedFor, Transactions, Users, WalletStoreError, WebhookChanges,
+    Withdrawals, try_all,
 };
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
@@ -45,7 +46,7 @@ macro_rules! queries {
             impl Query for $name {
                 type Answer = $answer;
 
-                fn run<R: ReadRows>(self, $rows: &R) -> Result<$answer, R::Error> {
+                fn run(self, $rows: &dyn Engine) -> Result<$answer, WalletStoreError> {
                     let Self $(($($field),*))? = self;
                     $run
                 }
@@ -252,7 +253,7 @@ pub struct StoredSettlement {
     pub refunds: Vec<OutgoingPayment>,
 }
 
-fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R::Error> {
+fn settlement(rows: &dyn Engine, invoice: u64) -> Result<StoredSettlement, WalletStoreError> {
     let received = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
     let marked = rows.get::<Marked>(&invoice)?.is_some();
     let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
@@ -268,10 +269,10 @@ fn settlement<R: ReadRows>(rows: &R, invoice: u64) -> Result<StoredSettlement, R
 }
 
 /// The invoices of these numbers that are not deleted.
-pub(super) fn shown_invoices<R: ReadRows>(
-    rows: &R,
+pub(super) fn shown_invoices(
+    rows: &dyn Engine,
     numbers: impl Iterator<Item = u64>,
-) -> Result<Vec<Invoice>, R::Error> {
+) -> Result<Vec<Invoice>, WalletStoreError> {
     let invoices = try_all(numbers, |number| {
         // There is no invoice if its payment was recovered with the words alone.
         let invoice = rows.get::<Invoices>(&number)?;
@@ -282,7 +283,7 @@ pub(super) fn shown_invoices<R: ReadRows>(
 }
 
 /// The invoice, with the fields that payments and refunds set.
-fn with_payments<R: ReadRows>(rows: &R, invoice: Invoice) -> Result<Invoice, R::Error> {
+fn with_payments(rows: &dyn Engine, invoice: Invoice) -> Result<Invoice, WalletStoreError> {
     let in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
     let refunds = lasting_refunds(rows, invoice.number)?;
     completed(rows, invoice, in_flight, refunds)
@@ -299,12 +300,12 @@ pub struct Arrival {
     pub offered: Option<bsv_tx::Txid>,
 }
 
-fn completed<R: ReadRows>(
-    rows: &R,
+fn completed(
+    rows: &dyn Engine,
     mut invoice: Invoice,
     in_flight: bool,
     mut refunds: Vec<(u64, OutgoingRecord)>,
-) -> Result<Invoice, R::Error> {
+) -> Result<Invoice, WalletStoreError> {
     if invoice.payment_received_at.is_some() {
         invoice.refund_to = first_wish(rows, invoice.number)?;
     } else {
@@ -322,11 +323,11 @@ fn completed<R: ReadRows>(
 /// How many invoices are read at once.
 const INVOICES_AT_ONCE: usize = 100;
 
-fn invoice_page<R: ReadRows>(
-    rows: &R,
+fn invoice_page(
+    rows: &dyn Engine,
     query: InvoiceQuery,
     now: Timestamp,
-) -> Result<InvoicePage, R::Error> {
+) -> Result<InvoicePage, WalletStoreError> {
     let mut invoices = Vec::with_capacity(query.limit.min(1000));
     let (mut last, mut looked_at, mut text_len) = (None, 0, 0);
     let mut after = query.after;
@@ -365,23 +366,23 @@ fn invoice_page<R: ReadRows>(
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
 const SEARCHED_FOR_WAITING: usize = 32;
 
-fn waiting_sum<R: ReadRows>(rows: &R, invoice: u64) -> Result<u64, R::Error> {
+fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
     let sums = try_all(newest, |((_, number), paid)| {
         let waits = state_of(rows, number)? == TransactionState::Waiting;
-        Ok::<u64, R::Error>(if waits { paid.satoshis } else { 0 })
+        Ok::<u64, WalletStoreError>(if waits { paid.satoshis } else { 0 })
     })?;
     Ok(sums.into_iter().fold(0, u64::saturating_add))
 }
 
 /// The first of the wallet's keys that a transaction pays.
-fn first_paid<R: ReadRows>(rows: &R, number: u64) -> Result<Option<KeyPath>, R::Error> {
+fn first_paid(rows: &dyn Engine, number: u64) -> Result<Option<KeyPath>, WalletStoreError> {
     let receipts = rows.first::<Receipts>(ReceiptKey::all_of(number), Ascending, 1)?;
     Ok(receipts.first().map(|(_, receipt)| receipt.key))
 }
 
-fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
+fn count_open_payments(rows: &dyn Engine) -> Result<u64, WalletStoreError> {
     let followed = rows.range::<FollowedTransactions>(..)?;
     let are_open = try_all(followed, |(number, _)| {
         transaction(rows, number).map(|TransactionRecord { purpose, state, .. }| {
@@ -392,12 +393,15 @@ fn count_open_payments<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
     Ok(are_open.into_iter().map(u64::from).sum())
 }
 
-fn state_of<R: ReadRows>(rows: &R, number: u64) -> Result<TransactionState, R::Error> {
+fn state_of(rows: &dyn Engine, number: u64) -> Result<TransactionState, WalletStoreError> {
     Ok(transaction(rows, number)?.state)
 }
 
 /// Refused if the bytes of the transaction are dropped.
-fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transaction>, R::Error> {
+fn raw_transaction(
+    rows: &dyn Engine,
+    number: u64,
+) -> Result<Option<Transaction>, WalletStoreError> {
     let (bytes, record) =
         (rows.get::<RawTransactions>(&number)?, rows.get::<Transactions>(&number)?);
     if let Some(dropped) = record.filter(|record| record.raw == RawBytes::Dropped) {
@@ -409,7 +413,7 @@ fn raw_transaction<R: ReadRows>(rows: &R, number: u64) -> Result<Option<Transact
     Ok(Some(transaction))
 }
 
-fn ancestors<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<Transaction>, R::Error> {
+fn ancestors(rows: &dyn Engine, number: u64) -> Result<Vec<Transaction>, WalletStoreError> {
     let bytes = rows.get::<Ancestors>(&number)?.unwrap_or_default();
     let mut reader = Reader::new(&bytes);
     let mut ancestors = Vec::new();
@@ -421,7 +425,7 @@ fn ancestors<R: ReadRows>(rows: &R, number: u64) -> Result<Vec<Transaction>, R::
     Ok(ancestors)
 }
 
-fn blocks<R: ReadRows>(rows: &R, from: u32) -> Result<Vec<BlockPlace>, R::Error> {
+fn blocks(rows: &dyn Engine, from: u32) -> Result<Vec<BlockPlace>, WalletStoreError> {
     let mined = rows.range::<MinedAt>((from, 0)..)?;
     let mut blocks = Vec::new();
     for state in try_all(mined, |((_, number), ())| state_of(rows, number))? {

@@ -5,7 +5,7 @@ use bsv_tx::Transaction;
 use crate::ledger::attempts::{last_attempt, url_hash};
 use crate::ledger::idempotency::Route;
 use crate::ledger::rows::{
-    LastRefunds, Messages, Outgoing, OutgoingByUrl, PostingUrls, Reservations, Rows,
+    LastRefunds, Messages, Outgoing, OutgoingByUrl, PostingUrls, Reservations, WalletStoreError,
 };
 use crate::ledger::{Books, Command, Refusal, Reservation};
 use crate::model::event::EventKind;
@@ -47,7 +47,7 @@ pub struct NewPayment {
 impl Command for Record {
     type Answer = OutgoingPayment;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<OutgoingPayment, WalletStoreError> {
         let Self { payment, posting, idempotency, now } = self;
         let Reservation { number: transaction, previous, .. } = payment.reservation;
         let keys = books.reserved(transaction)?;
@@ -84,9 +84,9 @@ impl Command for Record {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The receipts that are reserved under this number. Refused if there is no such reservation.
-    pub(crate) fn reserved(&self, number: u64) -> Result<Vec<ReceiptKey>, R::Error> {
+    pub(crate) fn reserved(&self, number: u64) -> Result<Vec<ReceiptKey>, WalletStoreError> {
         let reserved = self.rows.get::<Reservations>(&number)?;
         Ok(reserved.ok_or(Refusal::NotReserved(number))?)
     }
@@ -97,7 +97,7 @@ impl<R: Rows> Books<R> {
         payment: &NewPayment,
         keys: Vec<ReceiptKey>,
         at: Timestamp,
-    ) -> Result<u64, R::Error> {
+    ) -> Result<u64, WalletStoreError> {
         let NewPayment { reservation, transaction, purpose, satoshis, expires_at } = payment;
         let Reservation { number: transaction_number, selection, previous } = reservation;
         self.figures.last_payment += 1;

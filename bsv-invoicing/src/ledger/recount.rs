@@ -4,7 +4,7 @@
 use crate::ledger::Books;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    Counted, Damaged, OUTSIDE_BLOCKS, ReadRows, ReceivedFor, Refunds, Rows, Wishes,
+    Counted, Damaged, Engine, OUTSIDE_BLOCKS, ReceivedFor, Refunds, WalletStoreError, Wishes,
 };
 use crate::ledger::settle::Payment;
 use crate::model::settlement::{Counting, Received};
@@ -80,14 +80,14 @@ impl Received {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Counts the payments of an invoice anew.
     pub(crate) fn recount(
         &mut self,
         payment: &Payment,
         [old, new]: [Option<Standing>; 2],
         is_late: bool,
-    ) -> Result<Received, R::Error> {
+    ) -> Result<Received, WalletStoreError> {
         let Payment { transaction, invoice, satoshis, .. } = *payment;
         let stored = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
         let mut received = stored;
@@ -123,7 +123,7 @@ impl<R: Rows> Books<R> {
         payment: &Payment,
         counts: bool,
         received: &mut Received,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let Payment { transaction: number, invoice, .. } = *payment;
         let Some(wish) = self.rows.get::<Refunds>(&number)? else { return Ok(()) };
         let [before, after] = self.wishes_beside(invoice, number)?;
@@ -145,7 +145,11 @@ impl<R: Rows> Books<R> {
     }
 
     /// The wishes that come right before and right after that of a payment.
-    fn wishes_beside(&self, invoice: u64, number: u64) -> Result<[Option<String>; 2], R::Error> {
+    fn wishes_beside(
+        &self,
+        invoice: u64,
+        number: u64,
+    ) -> Result<[Option<String>; 2], WalletStoreError> {
         let before = (invoice, 0)..(invoice, number);
         let after = (invoice, number.saturating_add(1))..=(invoice, u64::MAX);
         let before = self.rows.first::<Wishes>(before, Descending, 1);
@@ -161,7 +165,10 @@ impl<R: Rows> Books<R> {
 }
 
 /// Where the first payer who said so, and whose payment of the invoice counts, wants refunds.
-pub(crate) fn first_wish<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<String>, R::Error> {
+pub(crate) fn first_wish(
+    rows: &dyn Engine,
+    invoice: u64,
+) -> Result<Option<String>, WalletStoreError> {
     let first = rows.first::<Wishes>((invoice, 0)..=(invoice, u64::MAX), Ascending, 1)?;
     match first.first() {
         Some(((_, number), ())) => rows.get::<Refunds>(number),
@@ -171,11 +178,11 @@ pub(crate) fn first_wish<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<S
 
 /// Where refunds of an invoice go, if all payers whose payments count name the same place: no payer
 /// may decide where another payer's money goes.
-pub(crate) fn agreed_wish<R: ReadRows>(
-    rows: &R,
+pub(crate) fn agreed_wish(
+    rows: &dyn Engine,
     invoice: u64,
     received: &Received,
-) -> Result<Option<String>, R::Error> {
+) -> Result<Option<String>, WalletStoreError> {
     match received.wishes == received.payments && received.changes == 0 {
         true => first_wish(rows, invoice),
         false => Ok(None),
@@ -184,7 +191,10 @@ pub(crate) fn agreed_wish<R: ReadRows>(
 
 /// The height of the newest block that holds a payment of the invoice that counts, or
 /// [`OUTSIDE_BLOCKS`] if one of them is in no block. `None` if none counts.
-pub(crate) fn last_height<R: ReadRows>(rows: &R, invoice: u64) -> Result<Option<u32>, R::Error> {
+pub(crate) fn last_height(
+    rows: &dyn Engine,
+    invoice: u64,
+) -> Result<Option<u32>, WalletStoreError> {
     let all = (invoice, 0, 0)..=(invoice, u32::MAX, u64::MAX);
     let last = rows.first::<Counted>(all, Descending, 1)?;
     Ok(last.first().map(|((_, height, _), ())| *height))

@@ -1,7 +1,7 @@
 //! Recovering transactions from the chain with the words of the wallet alone.
 
 use crate::ledger::notice::{OwnParts, view};
-use crate::ledger::rows::{Damaged, Rows};
+use crate::ledger::rows::{Damaged, WalletStoreError};
 use crate::ledger::{Books, Command};
 use crate::model::coin::KeyPath;
 use crate::model::receipt::{NewReceipt, ReceiptKey};
@@ -35,7 +35,7 @@ pub struct Recovered {
 impl Command for Recover {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         for (found, expected) in self.found.iter().zip(books.figures.last_transaction + 1..) {
             if found.number != expected || found.amounts()?.is_none() {
                 let reason = "a transaction is recovered out of order, or without its outputs";
@@ -59,7 +59,7 @@ impl Recovered {
         Ok(self.receipts.iter().map(|(vout, _)| amount(*vout)).collect())
     }
 
-    fn store<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn store(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let Self { transaction, proof, receipts, spends, at, .. } = self;
         let amounts = self.amounts()?.unwrap_or_default();
         let receipts = receipts.iter().zip(amounts);

@@ -5,8 +5,8 @@ use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Incoming, Invoices, LastRefunds, OUTSIDE_BLOCKS, Outgoing, ReadRows,
-    Receipts, ReceivedFor, Rows, try_all,
+    Counted, Damaged, Engine, Incoming, Invoices, LastRefunds, OUTSIDE_BLOCKS, Outgoing, Receipts,
+    ReceivedFor, WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
 use crate::model::invoice::{Invoice, InvoiceState};
@@ -42,11 +42,11 @@ impl Refundable {
 }
 
 /// What can be refunded of the payments of an invoice, at a time.
-pub(crate) fn refundable<R: ReadRows>(
-    rows: &R,
+pub(crate) fn refundable(
+    rows: &dyn Engine,
     number: u64,
     now: Timestamp,
-) -> Result<Refundable, R::Error> {
+) -> Result<Refundable, WalletStoreError> {
     let invoice = rows.get::<Invoices>(&number)?.ok_or(Refusal::UnknownInvoice(number))?;
     let sums = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
     let mut refunded = 0_u64;
@@ -67,10 +67,10 @@ fn is_over(invoice: &Invoice, now: Timestamp) -> bool {
 }
 
 /// The refunds of an invoice that are not lost, the newest first.
-pub(crate) fn lasting_refunds<R: ReadRows>(
-    rows: &R,
+pub(crate) fn lasting_refunds(
+    rows: &dyn Engine,
     invoice: u64,
-) -> Result<Vec<(u64, OutgoingRecord)>, R::Error> {
+) -> Result<Vec<(u64, OutgoingRecord)>, WalletStoreError> {
     let mut refunds = Vec::new();
     let mut next = rows.get::<LastRefunds>(&invoice)?;
     for _ in 0..MAX_ATTEMPTS {
@@ -85,7 +85,7 @@ pub(crate) fn lasting_refunds<R: ReadRows>(
     Ok(refunds)
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// The unconfirmed receipts of the invoice. A refund must spend them, so that the refund is
     /// lost if they are lost.
     pub(crate) fn coins_of_refund(
@@ -93,7 +93,7 @@ impl<R: Rows> Books<R> {
         invoice: u64,
         satoshis: u64,
         now: Timestamp,
-    ) -> Result<Vec<ReceiptKey>, R::Error> {
+    ) -> Result<Vec<ReceiptKey>, WalletStoreError> {
         let left = refundable(&self.rows, invoice, now)?.left();
         if satoshis > left {
             return Err(Refusal::RefundTooLarge { satoshis, left }.into());
@@ -103,7 +103,7 @@ impl<R: Rows> Books<R> {
         let payments = try_all(outside, |((.., number), ())| {
             let paid = self.rows.get::<Incoming>(&(invoice, number))?;
             let paid = paid.ok_or_else(|| Damaged::missing("a payment of an invoice"))?;
-            Ok::<_, R::Error>((number, paid.first, self.transaction(number)?))
+            Ok::<_, WalletStoreError>((number, paid.first, self.transaction(number)?))
         })?;
         let (mut coins, mut to_search) = (Vec::new(), SEARCHED_FOR_UNCONFIRMED);
         for (maker, first, record) in payments {

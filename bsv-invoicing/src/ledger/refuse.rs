@@ -2,8 +2,8 @@
 
 use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
-    Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, Rows, TransactionNumbers,
-    Transactions, try_all,
+    Ancestors, Incoming, Outgoing, RawTransactions, Receipts, Refunds, TransactionNumbers,
+    Transactions, WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::outgoing::OutgoingPayment;
@@ -33,7 +33,7 @@ const MAX_REFUSED_LEN: usize = 64 << 10;
 impl Command for Refuse {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let number = self.transaction;
         let record = books.known_transaction(number)?;
         if record.state != TransactionState::Offered || !record.purpose.is_from_outside() {
@@ -73,7 +73,7 @@ pub struct RefuseByPayee {
 impl Command for RefuseByPayee {
     type Answer = OutgoingPayment;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<OutgoingPayment, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<OutgoingPayment, WalletStoreError> {
         let mut payment = books.known_payment(self.payment)?;
         let number = payment.transaction;
         // A payee that agreed earlier may still have the transaction mined.
@@ -89,8 +89,8 @@ impl Command for RefuseByPayee {
     }
 }
 
-impl<R: Rows> Books<R> {
-    fn is_worth_keeping(&self, invoice: u64, number: u64) -> Result<bool, R::Error> {
+impl Books<'_> {
+    fn is_worth_keeping(&self, invoice: u64, number: u64) -> Result<bool, WalletStoreError> {
         let raw = self.rows.get::<RawTransactions>(&number)?;
         let ancestors = self.rows.get::<Ancestors>(&number)?.unwrap_or_default();
         if raw.is_none_or(|raw| raw.len() + ancestors.len() > MAX_REFUSED_LEN) {
@@ -99,13 +99,13 @@ impl<R: Rows> Books<R> {
         let all = (invoice, 0)..=(invoice, u64::MAX);
         let payments = self.rows.first::<Incoming>(all, Descending, MAX_SEARCHED)?;
         let are_refused = try_all(payments, |((_, other), _)| {
-            Ok::<_, R::Error>(self.transaction(other)?.state == TransactionState::Refused)
+            Ok::<_, WalletStoreError>(self.transaction(other)?.state == TransactionState::Refused)
         })?;
         Ok(are_refused.into_iter().filter(|is_refused| *is_refused).count() <= MAX_REFUSED)
     }
 
     /// Deletes a payment to the wallet that the network has never shown.
-    pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), R::Error> {
+    pub(crate) fn forget_refused(&mut self, number: u64) -> Result<(), WalletStoreError> {
         for (key, receipt) in self.made_by(number)? {
             self.rows.remove::<Receipts>(key)?;
             if let Some(invoice) = self.invoice_of(receipt.key)? {

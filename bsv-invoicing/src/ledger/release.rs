@@ -1,6 +1,6 @@
 //! Releasing reserved coins for which no payment was recorded, so that they can be spent again.
 
-use crate::ledger::rows::{Claims, Reservations, Rows, try_all};
+use crate::ledger::rows::{Claims, Reservations, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::process::Task;
 
@@ -14,14 +14,14 @@ pub struct Release {
 impl Command for Release {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.release(self.reservation)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Releases the reservation with this number, if there is one.
-    pub(crate) fn release(&mut self, number: u64) -> Result<(), R::Error> {
+    pub(crate) fn release(&mut self, number: u64) -> Result<(), WalletStoreError> {
         let keys = self.rows.get::<Reservations>(&number)?.unwrap_or_default();
         try_all(keys, |key| match self.receipt(key)?.spender == Some(number) {
             true => self.set_holder(key, None),
@@ -31,7 +31,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// Removes a reservation. Its coins are released, or spent by a payment that is recorded.
-    pub(crate) fn end_reservation(&mut self, number: u64) -> Result<(), R::Error> {
+    pub(crate) fn end_reservation(&mut self, number: u64) -> Result<(), WalletStoreError> {
         self.rows.remove::<Claims>(Task::Spending(number))?;
         self.rows.remove::<Reservations>(number).map(drop)
     }

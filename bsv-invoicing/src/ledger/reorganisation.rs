@@ -1,7 +1,7 @@
 //! Reorganisations that the wallet has followed. A block may have left the main chain since a proof
 //! was checked against its header.
 
-use crate::ledger::rows::{ReadRows, Reorganisations, Rows};
+use crate::ledger::rows::{Engine, Reorganisations, WalletStoreError};
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::transaction::Proof;
 
@@ -14,7 +14,7 @@ pub struct FollowReorganisation;
 impl Command for FollowReorganisation {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let followed = GetReorganisations.run(&books.rows)?;
         books.rows.put::<Reorganisations>((), &(followed + 1))
     }
@@ -27,7 +27,7 @@ pub struct GetReorganisations;
 impl Query for GetReorganisations {
     type Answer = u64;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<u64, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<u64, WalletStoreError> {
         Ok(rows.get::<Reorganisations>(&())?.unwrap_or_default())
     }
 }
@@ -41,10 +41,13 @@ pub struct CheckedProof {
     pub reorganisations: u64,
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Refuses a proof if the wallet has followed a reorganisation since its check. A main chain
     /// that has only grown since then still holds the block.
-    pub(crate) fn expect_still_proven(&self, checked: &CheckedProof) -> Result<(), R::Error> {
+    pub(crate) fn expect_still_proven(
+        &self,
+        checked: &CheckedProof,
+    ) -> Result<(), WalletStoreError> {
         match GetReorganisations.run(&self.rows)? == checked.reorganisations {
             true => Ok(()),
             false => Err(Refusal::Reorganised.into()),

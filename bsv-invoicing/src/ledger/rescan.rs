@@ -1,6 +1,6 @@
 //! Reading blocks again.
 
-use crate::ledger::rows::{ReadRows, Rescan, RescanFrom, Rows};
+use crate::ledger::rows::{Engine, Rescan, RescanFrom, WalletStoreError};
 use crate::ledger::{Books, Command, Query};
 
 /// Requests that blocks are read again from a place on, or records how far that has come. Nothing
@@ -17,7 +17,7 @@ impl Command for SetRescan {
     /// Whether the place is the new one.
     type Answer = bool;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<bool, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         if GetRescan.run(&books.rows)? != self.before {
             return Ok(false);
         }
@@ -36,7 +36,7 @@ pub struct GetRescan;
 impl Query for GetRescan {
     type Answer = Option<RescanFrom>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         rows.get::<Rescan>(&())
     }
 }

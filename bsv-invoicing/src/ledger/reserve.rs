@@ -3,7 +3,7 @@
 use crate::ledger::attempts::{last_attempt, lasting_attempt};
 use crate::ledger::coin_choice::Choice;
 use crate::ledger::idempotency::Route;
-use crate::ledger::rows::{Reservations, Rows, try_all};
+use crate::ledger::rows::{Reservations, WalletStoreError, try_all};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Selection, Spending};
 use crate::model::idempotency::IdempotencyKey;
@@ -27,7 +27,7 @@ pub struct FindPayment {
 impl Command for FindPayment {
     type Answer = Option<OutgoingPayment>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Self::Answer, WalletStoreError> {
         books.payment_before(&self.purpose, self.idempotency.as_ref(), self.now)
     }
 }
@@ -63,7 +63,7 @@ impl Command for EstimateFee {
     /// The fee, in satoshis.
     type Answer = u64;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<u64, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<u64, WalletStoreError> {
         let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
         let change = self.spending.change(choice.keys.len(), choice.total).unwrap_or_default();
         Ok(choice.total - self.spending.satoshis - change)
@@ -95,7 +95,7 @@ pub struct Reservation {
 impl Command for Reserve {
     type Answer = Reserved;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Reserved, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Reserved, WalletStoreError> {
         let key = self.idempotency.as_ref();
         if let Some(payment) = books.payment_before(&self.purpose, key, self.now)? {
             return Ok(Reserved::Before(Box::new(payment)));
@@ -108,14 +108,14 @@ impl Command for Reserve {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Reserves coins under the number of a claim. `change` is the amount that comes back.
     pub(crate) fn reserve(
         &mut self,
         choice: &Choice,
         change: Option<u64>,
         claim: u64,
-    ) -> Result<Reservation, R::Error> {
+    ) -> Result<Reservation, WalletStoreError> {
         let change = match change {
             Some(satoshis) => Some(Change { satoshis, key: self.take_change_key()? }),
             None => None,
@@ -138,7 +138,7 @@ impl<R: Rows> Books<R> {
         purpose: &OutgoingPurpose,
         spending: &Spending,
         now: Timestamp,
-    ) -> Result<Choice, R::Error> {
+    ) -> Result<Choice, WalletStoreError> {
         let mut first = self.coins_of_earlier_attempts(purpose)?;
         if let OutgoingPurpose::Refund { invoice, .. } = purpose {
             first.extend(self.coins_of_refund(*invoice, spending.satoshis, now)?);
@@ -152,7 +152,7 @@ impl<R: Rows> Books<R> {
         &self,
         spending: &Spending,
         first: &[ReceiptKey],
-    ) -> Result<Choice, R::Error> {
+    ) -> Result<Choice, WalletStoreError> {
         let choice = self.choose(spending, first)?.map_err(|spendable| {
             Refusal::InsufficientFunds { needed: spending.needed(1), spendable }
         })?;
@@ -166,7 +166,7 @@ impl<R: Rows> Books<R> {
         purpose: &OutgoingPurpose,
         idempotency: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<Option<OutgoingPayment>, R::Error> {
+    ) -> Result<Option<OutgoingPayment>, WalletStoreError> {
         let Some(route) = Route::of_purpose(purpose) else { return Ok(None) };
         if let Some((number, is_same_request)) = self.remembered(route, idempotency, now)?
             && let Some(payment) = self.lasting_payment(number)?
@@ -184,7 +184,7 @@ impl<R: Rows> Books<R> {
         Ok(payment)
     }
 
-    fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, R::Error> {
+    fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, WalletStoreError> {
         Ok(Some(self.outgoing_payment(number)?).filter(|payment| payment.state.lasts()))
     }
 }

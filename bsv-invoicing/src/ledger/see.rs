@@ -1,6 +1,6 @@
 //! The network shows a transaction in its mempool.
 
-use crate::ledger::rows::{Rows, Transactions, try_all};
+use crate::ledger::rows::{Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, TransactionState};
@@ -21,13 +21,13 @@ pub struct See {
 impl Command for See {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let record = books.known_transaction(self.transaction)?;
         books.see(self.transaction, record, self.is_fee_sufficient, self.now)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Records that the network has a transaction in its mempool.
     pub(crate) fn see(
         &mut self,
@@ -35,7 +35,7 @@ impl<R: Rows> Books<R> {
         record: TransactionRecord,
         is_fee_sufficient: bool,
         now: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let new = match is_fee_sufficient || record.shown >= ShownAs::Seen {
             true => TransactionState::Seen,
             false => TransactionState::Waiting,
@@ -55,7 +55,7 @@ impl<R: Rows> Books<R> {
         record: TransactionRecord,
         new: TransactionState,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let cancelled = match record.purpose {
             Purpose::Cancellation(payment) => Some(self.payment(payment)?.transaction),
             _ => None,

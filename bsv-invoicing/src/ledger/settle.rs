@@ -4,7 +4,9 @@ use bsv_store::KeyEvent;
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::recount::Standing;
-use crate::ledger::rows::{Expiries, Invoices, Marked, ReadRows, ReceivedFor, Rows, Rules};
+use crate::ledger::rows::{
+    Engine, Expiries, Invoices, Marked, NewAuditEntry, ReceivedFor, Rules, WalletStoreError,
+};
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
@@ -23,7 +25,7 @@ pub struct SetRules {
 impl Command for SetRules {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.rules = self.rules;
         books.rows.put::<Rules>((), &self.rules)
     }
@@ -36,7 +38,7 @@ pub struct GetRules;
 impl Query for GetRules {
     type Answer = PaymentRules;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<PaymentRules, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<PaymentRules, WalletStoreError> {
         Ok(rows.get::<Rules>(&())?.unwrap_or_default())
     }
 }
@@ -53,7 +55,7 @@ pub struct MarkPaid {
 impl Command for MarkPaid {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let number = self.invoice;
         let invoice = books.rows.get::<Invoices>(&number)?;
         let invoice = invoice.filter(|invoice| invoice.deleted_at.is_none());
@@ -61,17 +63,19 @@ impl Command for MarkPaid {
         let at = books.next_event_at(self.now);
         if books.rows.get::<Marked>(&number)?.is_none() {
             books.rows.put::<Marked>(number, &at)?;
-            books.rows.append_audit(KeyEvent::InvoiceMarked, invoice.id.as_str())?;
+            books
+                .rows
+                .append_audit(NewAuditEntry::Next(KeyEvent::InvoiceMarked, invoice.id.as_str()))?;
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        let sums = Some(Sums { paid: received.sum(), due: 0 });
+        let sums = Sums { paid: received.sum(), due: 0 };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
         books.settle(invoice, details, false, at)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Counts the payments of an invoice anew after the state of a transaction that pays it has
     /// changed, and writes the events.
     pub(crate) fn recount_invoice(
@@ -80,7 +84,7 @@ impl<R: Rows> Books<R> {
         (before, after): (&TransactionRecord, &TransactionRecord),
         was_in_flight: bool,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let standings @ [old, new] = [before, after].map(Standing::of);
         let has_changed = old.map(|it| it.slot) != new.map(|it| it.slot) || was_in_flight;
         if !has_changed && old == new && payment.told.iter().all(Option::is_none) {
@@ -99,7 +103,7 @@ impl<R: Rows> Books<R> {
             true => 0,
             false => self.rules.due(invoice.satoshis, received),
         };
-        let sums = Some(Sums { paid: received.sum(), due });
+        let sums = Sums { paid: received.sum(), due };
         let Payment { transaction, satoshis, told, .. } = *payment;
         let details = match after.was_seen() {
             true => PaymentDetails { transaction, satoshis, late, sums },
@@ -122,9 +126,9 @@ impl<R: Rows> Books<R> {
         details: PaymentDetails,
         was_in_flight: bool,
         at: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let number = invoice.number;
-        let is_paid = details.sums.is_some_and(|sums| sums.due == 0);
+        let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
         match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
@@ -151,7 +155,7 @@ impl<R: Rows> Books<R> {
         at: Timestamp,
         kind: EventKind,
         invoice: u64,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let received = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
         let details = EventDetails::Sum(received.sum());
         self.append_row(&EventRow { at, kind, subject: invoice, details, block: None })

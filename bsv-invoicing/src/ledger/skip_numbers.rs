@@ -1,6 +1,6 @@
 //! Skipping numbers of keys.
 
-use crate::ledger::rows::{Rows, WatchBacklog};
+use crate::ledger::rows::{WalletStoreError, WatchBacklog};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -18,7 +18,7 @@ pub struct SkipNumbers {
 impl Command for SkipNumbers {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let figures = &mut books.figures;
         figures.last_invoice = figures.last_invoice.max(self.invoices.into());
         figures.last_user = figures.last_user.max(self.users.into());

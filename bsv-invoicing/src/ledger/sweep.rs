@@ -1,7 +1,7 @@
 //! The sweep: work that becomes due as time passes.
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{Expiries, Rows};
+use crate::ledger::rows::{Expiries, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::InvoiceState;
@@ -24,7 +24,7 @@ impl Command for Sweep {
     /// How many were looked at, receipts included. Some of the invoices may have been paid in time.
     type Answer = usize;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<usize, WalletStoreError> {
         let at = books.next_event_at(self.now);
         let end = self.doubted_since.map_or(at, |since| since.min(at));
         let due = books.rows.first::<Expiries>(..=(end, u64::MAX), Ascending, self.limit)?;

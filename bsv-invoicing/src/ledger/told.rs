@@ -3,25 +3,36 @@
 
 use crate::ledger::effects::transaction;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
-use crate::ledger::rows::{Damaged, Invoices, Outgoing, ReadRows, Withdrawals};
+use crate::ledger::rows::{Damaged, Engine, Invoices, Outgoing, WalletStoreError, Withdrawals};
 use crate::ledger::withdraw::payments_of;
 use crate::model::event::{
     Event, EventData, EventInvoice, EventKind, EventOutgoing, EventPayment, MinedIn,
 };
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
+use crate::model::transaction::BlockPlace;
 use crate::model::webhook::{WebhookId, WebhookState};
 
 /// The event of a stored row.
-pub(crate) fn event<R: ReadRows>(rows: &R, number: u64, row: &EventRow) -> Result<Event, R::Error> {
+pub(crate) fn event(
+    rows: &dyn Engine,
+    number: u64,
+    row: &EventRow,
+) -> Result<Event, WalletStoreError> {
     let EventRow { at, kind, subject, .. } = *row;
     Ok(Event { number, at, kind, subject, data: data(rows, row)? })
 }
 
-fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
+fn data(rows: &dyn Engine, row: &EventRow) -> Result<EventData, WalletStoreError> {
     use EventKind as Kind;
     let EventRow { kind, subject, details, block, .. } = *row;
-    let block = kind.is_mined().then(|| MinedIn::of(block));
+    let block = match (kind.is_mined(), block) {
+        (true, None) => return Err(Damaged::missing("the block of an event").into()),
+        (true, Some(BlockPlace { hash, height })) => {
+            Some(MinedIn { block_hash: hash, block_height: height })
+        }
+        (false, _) => None,
+    };
     Ok(match kind {
         Kind::InvoiceCreated => {
             let invoice = invoice(rows, subject)?;
@@ -34,9 +45,8 @@ fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
         }
         Kind::InvoiceExpired | Kind::InvoiceMarked => {
             let invoice = invoice(rows, subject)?;
-            let paid_satoshis = match details {
-                EventDetails::Sum(paid) => Some(paid),
-                _ => None,
+            let EventDetails::Sum(paid_satoshis) = details else {
+                return Err(Damaged("an event of an invoice without its sum".to_owned()).into());
             };
             let satoshis = invoice.satoshis;
             EventData::Standing { invoice: named(invoice), satoshis, paid_satoshis }
@@ -110,7 +120,7 @@ fn data<R: ReadRows>(rows: &R, row: &EventRow) -> Result<EventData, R::Error> {
     })
 }
 
-fn invoice<R: ReadRows>(rows: &R, number: u64) -> Result<Invoice, R::Error> {
+fn invoice(rows: &dyn Engine, number: u64) -> Result<Invoice, WalletStoreError> {
     let invoice = rows.get::<Invoices>(&number)?;
     Ok(invoice.ok_or_else(|| Damaged::missing("an invoice that an event names"))?)
 }
@@ -119,35 +129,29 @@ fn named(invoice: Invoice) -> EventInvoice {
     EventInvoice { invoice_id: invoice.id, reference: invoice.reference }
 }
 
-fn payment<R: ReadRows>(rows: &R, details: EventDetails) -> Result<EventPayment, R::Error> {
+fn payment(rows: &dyn Engine, details: EventDetails) -> Result<EventPayment, WalletStoreError> {
     let EventDetails::Payment(details) = details else {
-        return Ok(EventPayment {
-            satoshis: None,
-            txid: None,
-            paid_satoshis: None,
-            due_satoshis: None,
-            late: None,
-        });
+        return Err(Damaged("an event of a payment that names none".to_owned()).into());
     };
     let PaymentDetails { transaction: number, satoshis, late, sums } = details;
     Ok(EventPayment {
-        satoshis: Some(satoshis),
+        satoshis,
         txid: match number {
             0 => None,
             number => Some(transaction(rows, number)?.txid),
         },
-        paid_satoshis: sums.map(|sums| sums.paid),
-        due_satoshis: sums.map(|sums| sums.due),
-        late: Some(late),
+        paid_satoshis: sums.paid,
+        due_satoshis: sums.due,
+        late,
     })
 }
 
-fn record<R: ReadRows>(rows: &R, payment: u64) -> Result<OutgoingRecord, R::Error> {
+fn record(rows: &dyn Engine, payment: u64) -> Result<OutgoingRecord, WalletStoreError> {
     let record = rows.get::<Outgoing>(&payment)?;
     Ok(record.ok_or_else(|| Damaged::missing("a payment that an event names"))?)
 }
 
-fn refund<R: ReadRows>(rows: &R, payment: u64) -> Result<EventData, R::Error> {
+fn refund(rows: &dyn Engine, payment: u64) -> Result<EventData, WalletStoreError> {
     let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
     let OutgoingPurpose::Refund { invoice: refunded, .. } = purpose else {
         return Err(Damaged("a refund that is none".to_owned()).into());
@@ -161,7 +165,7 @@ fn refund<R: ReadRows>(rows: &R, payment: u64) -> Result<EventData, R::Error> {
     })
 }
 
-fn outgoing<R: ReadRows>(rows: &R, payment: u64) -> Result<EventOutgoing, R::Error> {
+fn outgoing(rows: &dyn Engine, payment: u64) -> Result<EventOutgoing, WalletStoreError> {
     let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
     let name = purpose.name();
     let (mut url, mut withdrawal_id, mut invoice_id) = (None, None, None);
@@ -178,7 +182,7 @@ fn outgoing<R: ReadRows>(rows: &R, payment: u64) -> Result<EventOutgoing, R::Err
     Ok(EventOutgoing { outgoing_id, purpose, url, withdrawal_id, invoice_id, satoshis, fee, txid })
 }
 
-fn withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<EventData, R::Error> {
+fn withdrawal(rows: &dyn Engine, number: u64) -> Result<EventData, WalletStoreError> {
     let record = rows.get::<Withdrawals>(&number)?;
     let record = record.ok_or_else(|| Damaged::missing("a withdrawal that an event names"))?;
     let (mut satoshis, mut fee, mut txids) = (0_u64, 0_u64, Vec::new());

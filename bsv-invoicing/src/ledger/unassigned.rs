@@ -3,14 +3,14 @@
 use crate::ledger::keys::user_of;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, Incoming, Invoices, ReadRows, Receipts, Rows, Unassigned, Unlisted,
+    AllFigures, Engine, Incoming, Invoices, Receipts, Unassigned, Unlisted, WalletStoreError,
 };
 use crate::ledger::{Books, Query};
 use crate::model::coin::Chain;
 use crate::model::payment::{IncomingPayment, UnassignedReceipt};
 use crate::model::receipt::{Receipt, ReceiptKey};
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Lists a receipt of a transaction that the network shows as unassigned, unless it pays an
     /// invoice, or is change of a transaction that spends coins of the wallet.
     pub(crate) fn list_unassigned(
@@ -18,7 +18,7 @@ impl<R: Rows> Books<R> {
         key: ReceiptKey,
         receipt: &Receipt,
         spends_coins: bool,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let is_change = receipt.key.chain == Chain::Change && spends_coins;
         let pays_invoice = match self.invoice_of(receipt.key)? {
             // There is no invoice if its payment was recovered with the words alone.
@@ -36,7 +36,10 @@ impl<R: Rows> Books<R> {
 
     /// Goes on with listing the receipts of deleted invoices as unassigned. Looks at up to `limit`
     /// receipts of one invoice. Returns their number, or 1 if the invoice has no more.
-    pub(crate) fn list_receipts_of_deleted(&mut self, limit: usize) -> Result<usize, R::Error> {
+    pub(crate) fn list_receipts_of_deleted(
+        &mut self,
+        limit: usize,
+    ) -> Result<usize, WalletStoreError> {
         let Some((invoice, mut next)) = self.rows.first::<Unlisted>(.., Ascending, 1)?.pop() else {
             return Ok(0);
         };
@@ -70,7 +73,7 @@ impl<R: Rows> Books<R> {
         invoice: u64,
         maker: u64,
         receipts: &[(ReceiptKey, Receipt)],
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         if !self.transaction(maker)?.was_seen() {
             return Ok(());
         }
@@ -95,7 +98,7 @@ pub struct GetUnassigned {
 impl Query for GetUnassigned {
     type Answer = Vec<UnassignedReceipt>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let figures = rows.get::<AllFigures>(&())?.unwrap_or_default();
         let listed = rows.first::<Unassigned>(..self.before, Descending, self.limit)?;
         let mut receipts = Vec::with_capacity(listed.len());

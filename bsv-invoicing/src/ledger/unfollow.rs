@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::ledger::rows::{Ancestors, FollowedTransactions, Rows, Transactions, try_all};
+use crate::ledger::rows::{
+    Ancestors, FollowedTransactions, Transactions, WalletStoreError, try_all,
+};
 use crate::ledger::{Books, Command};
 use crate::model::transaction::{FollowedUntil, Purpose, TransactionState};
 
@@ -21,7 +23,7 @@ pub struct Unfollow {
 impl Command for Unfollow {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let number = self.transaction;
         let until = books.rows.get::<FollowedTransactions>(&number)?;
         let Some(FollowedUntil::Time(until)) = until else { return Ok(()) };
@@ -42,14 +44,14 @@ impl Command for Unfollow {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Stops following a transaction, and deletes what following it needs.
-    pub(crate) fn unfollow(&mut self, number: u64) -> Result<(), R::Error> {
+    pub(crate) fn unfollow(&mut self, number: u64) -> Result<(), WalletStoreError> {
         self.rows.remove::<Ancestors>(number)?;
         self.rows.remove::<FollowedTransactions>(number).map(drop)
     }
 
-    fn is_followed(&self, number: u64) -> Result<bool, R::Error> {
+    fn is_followed(&self, number: u64) -> Result<bool, WalletStoreError> {
         Ok(self.rows.get::<FollowedTransactions>(&number)?.is_some())
     }
 
@@ -57,7 +59,7 @@ impl<R: Rows> Books<R> {
     /// or the maker of one of its coins is lost and no longer followed. A transaction that spends
     /// no coins of the wallet counts as one that cannot be mined, because its fate cannot be
     /// judged.
-    fn is_void(&self, number: u64) -> Result<bool, R::Error> {
+    fn is_void(&self, number: u64) -> Result<bool, WalletStoreError> {
         let keys = self.spent_by(number)?;
         let cannot_be_spent = try_all(&keys, |key| {
             let spender = match self.receipt(*key)?.spender {
@@ -66,7 +68,7 @@ impl<R: Rows> Books<R> {
             };
             let is_taken = spender.is_some_and(|it| it.state.block().is_some());
             let maker_is_lost = self.transaction(key.maker)?.state.is_lost();
-            Ok::<_, R::Error>(is_taken || (maker_is_lost && !self.is_followed(key.maker)?))
+            Ok::<_, WalletStoreError>(is_taken || (maker_is_lost && !self.is_followed(key.maker)?))
         })?;
         Ok(keys.is_empty() || cannot_be_spent.contains(&true))
     }

@@ -3,7 +3,7 @@
 use bsv_tx::Script;
 
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{NewlyWatched, ReadRows, Rows, WatchBacklog, Watched};
+use crate::ledger::rows::{Engine, NewlyWatched, WalletStoreError, WatchBacklog, Watched};
 use crate::ledger::{Books, Command, Query};
 use crate::model::coin::{Change, KeyPath};
 use crate::model::process::ProcessId;
@@ -18,14 +18,17 @@ pub struct Watch {
 impl Command for Watch {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.watch(self.keys.iter().copied())
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Watches the scripts of keys. Other processes find the hashes in the list of new ones.
-    fn watch(&mut self, keys: impl Iterator<Item = ([u8; 20], KeyPath)>) -> Result<(), R::Error> {
+    fn watch(
+        &mut self,
+        keys: impl Iterator<Item = ([u8; 20], KeyPath)>,
+    ) -> Result<(), WalletStoreError> {
         let mut last = match self.process {
             ProcessId::ALONE => None,
             _ => Some(last_newly_watched(&self.rows)?),
@@ -41,7 +44,11 @@ impl<R: Rows> Books<R> {
     }
 
     /// Watches the script of a change output, because everybody can see it in the chain.
-    pub(crate) fn watch_change(&mut self, script: &Script, change: Change) -> Result<(), R::Error> {
+    pub(crate) fn watch_change(
+        &mut self,
+        script: &Script,
+        change: Change,
+    ) -> Result<(), WalletStoreError> {
         match script.public_key_hash() {
             Some(hash) => self.watch(std::iter::once((*hash, change.key))),
             None => Ok(()),
@@ -61,7 +68,7 @@ pub struct WatchBacklogged {
 impl Command for WatchBacklogged {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let Some(end) = books.rows.get::<WatchBacklog>(&self.from)? else { return Ok(()) };
         let keys = (self.from.index..).map(|index| KeyPath { index, ..self.from });
         books.watch(self.hashes.iter().copied().zip(keys))?;
@@ -82,7 +89,7 @@ pub struct GetWatchBacklog;
 impl Query for GetWatchBacklog {
     type Answer = Option<(KeyPath, u32)>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         Ok(rows.first::<WatchBacklog>(.., Ascending, 1)?.pop())
     }
 }
@@ -94,7 +101,7 @@ pub struct IsWatched(pub [u8; 20]);
 impl Query for IsWatched {
     type Answer = bool;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<bool, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<bool, WalletStoreError> {
         Ok(rows.get::<Watched>(&self.0)?.is_some())
     }
 }
@@ -107,7 +114,7 @@ pub struct GetNewlyWatched(pub u64, pub usize);
 impl Query for GetNewlyWatched {
     type Answer = Vec<(u64, [u8; 20])>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         rows.first::<NewlyWatched>(self.0.saturating_add(1).., Ascending, self.1)
     }
 }
@@ -123,7 +130,7 @@ pub struct ForgetNewlyWatched {
 impl Command for ForgetNewlyWatched {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let end = last_newly_watched(&books.rows)?.min(self.until.saturating_add(1));
         for (number, _) in books.rows.range::<NewlyWatched>(..end)? {
             books.rows.remove::<NewlyWatched>(number)?;
@@ -133,7 +140,7 @@ impl Command for ForgetNewlyWatched {
 }
 
 /// The number of the last hash that was added, or 0.
-fn last_newly_watched<R: ReadRows>(rows: &R) -> Result<u64, R::Error> {
+fn last_newly_watched(rows: &dyn Engine) -> Result<u64, WalletStoreError> {
     let last = rows.first::<NewlyWatched>(.., Descending, 1)?;
     Ok(last.first().map_or(0, |(number, _)| *number))
 }
@@ -145,7 +152,7 @@ pub struct GetWatched(pub Option<[u8; 20]>, pub usize);
 impl Query for GetWatched {
     type Answer = Vec<[u8; 20]>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         use std::ops::Bound;
         let from = self.0.map_or(Bound::Unbounded, Bound::Excluded);
         let watched = rows.first::<Watched>((from, Bound::Unbounded), Ascending, self.1)?;

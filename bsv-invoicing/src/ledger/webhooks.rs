@@ -22,13 +22,13 @@ pub use self::queries::{
 };
 pub use self::sent::GetSent;
 
-use crate::ledger::rows::{Deliveries, DeliveriesByTime, Rows, Webhooks};
+use crate::ledger::rows::{Deliveries, DeliveriesByTime, WalletStoreError, Webhooks};
 use crate::ledger::{Books, Refusal};
 use crate::model::delivery::Delivery;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
 
-impl<R: Rows> Books<R> {
-    fn webhook(&self, id: WebhookId) -> Result<Webhook, R::Error> {
+impl Books<'_> {
+    fn webhook(&self, id: WebhookId) -> Result<Webhook, WalletStoreError> {
         Ok(self.rows.get::<Webhooks>(&id)?.ok_or(Refusal::UnknownWebhook(id))?)
     }
 
@@ -38,7 +38,7 @@ impl<R: Rows> Books<R> {
         key @ (id, number): (WebhookId, u64),
         before: Option<&Delivery>,
         after: &Delivery,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         if let Some((is_over, at)) = before.map(Delivery::place) {
             self.rows.remove::<DeliveriesByTime>((id, is_over, at, number))?;
         }
@@ -48,7 +48,7 @@ impl<R: Rows> Books<R> {
     }
 
     /// Disables all webhooks. A restored backup needs this.
-    pub(super) fn disable_webhooks(&mut self) -> Result<(), R::Error> {
+    pub(super) fn disable_webhooks(&mut self) -> Result<(), WalletStoreError> {
         for (id, mut webhook) in self.rows.range::<Webhooks>(..)? {
             webhook.state = WebhookState::Disabled;
             self.rows.put::<Webhooks>(id, &webhook)?;

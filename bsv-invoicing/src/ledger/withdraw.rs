@@ -4,7 +4,9 @@ use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::idempotency::Route;
 use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{Damaged, Outgoing, ReadRows, Rows, RowsOf, Withdrawals, try_all};
+use crate::ledger::rows::{
+    Damaged, Engine, Outgoing, RowsOf, WalletStoreError, Withdrawals, try_all,
+};
 use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation};
 use crate::model::coin::{Spending, Trust, smallest_output};
 use crate::model::idempotency::IdempotencyKey;
@@ -45,7 +47,7 @@ pub enum ReservedWithdrawal {
 impl Command for ReserveWithdrawal {
     type Answer = ReservedWithdrawal;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<ReservedWithdrawal, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<ReservedWithdrawal, WalletStoreError> {
         let key = self.idempotency.as_ref();
         if let Some(number) = books.first_answer(Route::Withdrawals, key, self.now)? {
             return Ok(ReservedWithdrawal::Before(known_withdrawal(&books.rows, number)?));
@@ -66,7 +68,7 @@ impl Command for EstimateWithdrawal {
     /// What each of its transactions sends and costs.
     type Answer = Vec<WithdrawalCost>;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Self::Answer, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Self::Answer, WalletStoreError> {
         Ok(books.plan_withdrawal(&self.0)?.into_iter().map(|(_, _, cost)| cost).collect())
     }
 }
@@ -89,7 +91,7 @@ pub struct RecordWithdrawal {
 impl Command for RecordWithdrawal {
     type Answer = Withdrawal;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Withdrawal, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Withdrawal, WalletStoreError> {
         let mut reserved = Vec::new();
         for payment in &self.payments {
             reserved.push(books.reserved(payment.reservation.number)?);
@@ -117,8 +119,8 @@ impl Command for RecordWithdrawal {
 /// The coins of a transaction, its change, and what it sends and costs.
 type Part = (Choice, Option<u64>, WithdrawalCost);
 
-impl<R: Rows> Books<R> {
-    fn plan_withdrawal(&self, asked: &ReserveWithdrawal) -> Result<Vec<Part>, R::Error> {
+impl Books<'_> {
+    fn plan_withdrawal(&self, asked: &ReserveWithdrawal) -> Result<Vec<Part>, WalletStoreError> {
         let ReserveWithdrawal { amount, output_bytes, fee_rate, .. } = *asked;
         let spending = |satoshis| Spending { satoshis, output_bytes, fee_rate };
         match amount {
@@ -135,7 +137,7 @@ impl<R: Rows> Books<R> {
 
     /// Plans to send all sure coins, in as many transactions as that takes. Coins that cannot pay
     /// for their transaction stay.
-    fn plan_all(&self, spending: &Spending) -> Result<Vec<Part>, R::Error> {
+    fn plan_all(&self, spending: &Spending) -> Result<Vec<Part>, WalletStoreError> {
         let most = MAX_PAYMENTS * MAX_INPUTS;
         let coins = self.largest(Trust::Sure, spending.fee_rate, &[], most + 1)?;
         if coins.len() > most {
@@ -161,9 +163,9 @@ impl<R: Rows> Books<R> {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Whether the network has taken all payments of a withdrawal.
-    pub(crate) fn is_settled(&self, number: u64) -> Result<bool, R::Error> {
+    pub(crate) fn is_settled(&self, number: u64) -> Result<bool, WalletStoreError> {
         let Some(record) = self.rows.get::<Withdrawals>(&number)? else { return Ok(false) };
         for (_, payment) in payments_of(&self.rows, &record)? {
             if !self.transaction(payment.transaction)?.state.counts() {
@@ -175,26 +177,26 @@ impl<R: Rows> Books<R> {
 }
 
 /// The withdrawal with this number. The store is damaged if there is none.
-fn known_withdrawal<R: ReadRows>(rows: &R, number: u64) -> Result<Withdrawal, R::Error> {
+fn known_withdrawal(rows: &dyn Engine, number: u64) -> Result<Withdrawal, WalletStoreError> {
     let record = rows.get::<Withdrawals>(&number)?;
     withdrawal(rows, number, record.ok_or_else(|| Damaged::missing("a withdrawal"))?)
 }
 
 /// The payments of a withdrawal.
-pub(crate) fn payments_of<R: ReadRows>(
-    rows: &R,
+pub(crate) fn payments_of(
+    rows: &dyn Engine,
     record: &WithdrawalRecord,
-) -> Result<RowsOf<Outgoing>, R::Error> {
+) -> Result<RowsOf<Outgoing>, WalletStoreError> {
     let WithdrawalRecord { first_payment, payments, .. } = *record;
     rows.range::<Outgoing>(first_payment..first_payment.saturating_add(payments))
 }
 
 /// A withdrawal, as callers see it.
-pub(crate) fn withdrawal<R: ReadRows>(
-    rows: &R,
+pub(crate) fn withdrawal(
+    rows: &dyn Engine,
     number: u64,
     record: WithdrawalRecord,
-) -> Result<Withdrawal, R::Error> {
+) -> Result<Withdrawal, WalletStoreError> {
     let payments = payments_of(rows, &record)?;
     let WithdrawalRecord { to, reference, created_at, .. } = record;
     let payments = try_all(payments, |(number, it)| outgoing_payment(rows, number, it))?;

@@ -1,24 +1,32 @@
 use bsv_tx::{OutPoint, TxOut};
+use minicbor::{Decode, Encode};
 
 /// A chain of keys of an account: `m/44'/236'/<account>'/<chain>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum Chain {
     /// Keys that invoices are paid to; the index counts the invoices of the account.
+    #[n(0)]
     Receive = 0,
     /// Keys that change goes to.
+    #[n(1)]
     Change = 1,
     /// Keys of users; the index counts the users of the account.
+    #[n(2)]
     User = 2,
 }
 
 /// Where the key of a coin is: `m/44'/236'/<account>'/<chain>/<index>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct KeyPath {
     /// The account: 0, or after a restore the days from the beginning of 2026 to that day.
+    #[n(0)]
     pub account: u32,
     /// The chain.
+    #[n(1)]
     pub chain: Chain,
     /// The number of the key in its chain.
+    #[n(2)]
     pub index: u32,
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use minicbor::{Decode, Encode};
+
 use crate::model::time::Timestamp;
 use crate::webhooks::schedule::wait_after;
 
@@ -13,30 +15,38 @@ pub const MAX_ATTEMPTS_KEPT: usize = 12;
 pub const MAX_ANSWER_KEPT: usize = 1024;
 
 /// An event that the wallet has sent to a webhook, or sends again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Delivery {
     /// The number of the previous event that was sent to the webhook; 0 if there is none.
+    #[n(0)]
     pub previous: u64,
     /// Its state.
+    #[n(1)]
     pub state: DeliveryState,
     /// How many attempts were made since the delivery began, or since the owner last asked for it
     /// again.
+    #[n(2)]
     pub tries: u32,
     /// The last [`MAX_ATTEMPTS_KEPT`] attempts, in their order.
+    #[n(3)]
     pub attempts: Vec<Attempt>,
 }
 
 /// The state of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum DeliveryState {
     /// It is sent again.
+    #[n(0)]
     Pending {
         /// When, at the earliest.
+        #[n(0)]
         next_attempt_at: Timestamp,
     },
     /// The endpoint has it.
+    #[n(1)]
     Delivered,
     /// All attempts failed.
+    #[n(2)]
     Failed,
 }
 
@@ -63,42 +73,55 @@ impl DeliveryState {
 }
 
 /// One attempt to send an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Attempt {
     /// When it began.
+    #[n(0)]
     pub at: Timestamp,
     /// How long it took.
+    #[n(1)]
     pub milliseconds: u32,
     /// Its outcome.
+    #[n(2)]
     pub outcome: AttemptOutcome,
     /// The beginning of the answer, of [`MAX_ANSWER_KEPT`] bytes at most.
+    #[n(3)]
     pub answer: String,
 }
 
 /// The outcome of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum AttemptOutcome {
     /// The endpoint has answered with this status.
-    Answered(u16),
+    #[n(0)]
+    Answered(#[n(0)] u16),
     /// There is no answer.
-    Failed(AttemptFailure),
+    #[n(1)]
+    Failed(#[n(0)] AttemptFailure),
 }
 
 /// Why there is no answer. The reasons are vague on purpose: details would show the person who
 /// chooses the URLs what is in the network of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum AttemptFailure {
     /// The URL leads to an address that is forbidden to webhooks.
+    #[n(1)]
     BlockedAddress = 1,
     /// The name cannot be looked up.
+    #[n(2)]
     Dns = 2,
     /// There is no connection.
+    #[n(3)]
     Connect = 3,
     /// There is no TLS connection. The certificate may be that of another host.
+    #[n(4)]
     Tls = 4,
     /// It took too long.
+    #[n(5)]
     Timeout = 5,
     /// There is a connection, but it broke, or its other end does not speak HTTP.
+    #[n(6)]
     Answer = 6,
 }
 

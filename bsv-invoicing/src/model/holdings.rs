@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use minicbor::{Decode, Encode};
+
 use crate::model::receipt::Receipt;
 use crate::model::transaction::{TransactionRecord, TransactionState};
 
@@ -43,21 +45,28 @@ impl Holding {
 }
 
 /// The sums of receipts that nothing has spent, in satoshis, by how they are held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Holdings {
     /// Those in blocks that can be spent.
+    #[n(0)]
     pub confirmed: u64,
     /// Those in the mempool that can be spent.
+    #[n(1)]
     pub unconfirmed: u64,
     /// Those in the mempool whose fee may be too low for them to be mined. They do not count in the balance.
+    #[n(2)]
     pub waiting: u64,
     /// Those that transactions spend that the network has not shown yet.
+    #[n(3)]
     pub reserved: u64,
     /// Those that the network has shown before and does not show now.
+    #[n(4)]
     pub contested: u64,
     /// Those that are outputs of coinbase transactions too new to be spent.
+    #[n(5)]
     pub immature: u64,
     /// How many receipts count in the balance.
+    #[n(6)]
     pub coins: u64,
 }
 

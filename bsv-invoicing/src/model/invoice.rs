@@ -2,6 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::model::fields::{BodyError, FieldErrors, Members};
@@ -84,32 +85,44 @@ impl InvoiceDraft {
 }
 
 /// An invoice as it is stored. Its state follows from its fields and the time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Invoice {
     /// The number, from 1 in the order of creation.
+    #[n(0)]
     pub number: u64,
     /// The id that the API and the payers use.
+    #[cbor(n(1), with = "crate::ledger::codec::invoice_id")]
     pub id: InvoiceId,
     /// The amount.
+    #[n(2)]
     pub satoshis: u64,
     /// What is paid for.
+    #[n(3)]
     pub description: Option<String>,
     /// The owner's own reference.
+    #[n(4)]
     pub reference: Option<String>,
     /// When it was created.
+    #[n(5)]
     pub created_at: Timestamp,
     /// Until when it can be paid.
+    #[n(6)]
     pub expires_at: Timestamp,
     /// When a payment was received, if one was.
+    #[n(7)]
     pub payment_received_at: Option<Timestamp>,
     /// Where the payer wants refunds, if it is paid.
+    #[cbor(skip)]
     pub refund_to: Option<String>,
     /// When the first of its refunds was made.
+    #[cbor(skip)]
     pub refunded_at: Option<Timestamp>,
     /// Whether a payment is on its way to the network. The invoice does not expire until the
     /// outcome is known.
+    #[cbor(skip)]
     pub in_flight: bool,
     /// When it was deleted, if it was. A deleted invoice is not shown.
+    #[n(8)]
     pub deleted_at: Option<Timestamp>,
 }
 

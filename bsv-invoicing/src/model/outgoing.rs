@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bsv_tx::Txid;
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::invoice_id::InvoiceId;
@@ -10,20 +11,26 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, TransactionRecord, TransactionState};
 
 /// What a payment by the wallet is for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum OutgoingPurpose {
     /// This payment URL is paid.
-    Url(String),
+    #[n(0)]
+    Url(#[n(0)] String),
     /// It belongs to the withdrawal of this number.
-    Withdrawal(u64),
+    #[n(1)]
+    Withdrawal(#[n(0)] u64),
     /// Money that was paid to an invoice goes back.
+    #[n(2)]
     Refund {
         /// The number of the invoice.
+        #[n(0)]
         invoice: u64,
         /// The address, or the script in hex, that it goes to.
+        #[n(1)]
         to: String,
     },
     /// It brings coins of the wallet together.
+    #[n(3)]
     Consolidation,
 }
 
@@ -157,27 +164,37 @@ impl OutgoingState {
 }
 
 /// A payment by the wallet as it is stored. Its state follows from its transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OutgoingRecord {
     /// The number of its transaction.
+    #[n(0)]
     pub transaction: u64,
     /// The number of the transaction that takes one of its coins back.
+    #[n(1)]
     pub cancellation: Option<u64>,
     /// The previous payment for the same purpose.
+    #[n(2)]
     pub previous: Option<u64>,
     /// What it is for.
+    #[n(3)]
     pub purpose: OutgoingPurpose,
     /// What the payee gets, in satoshis.
+    #[n(4)]
     pub satoshis: u64,
     /// What the miner gets, in satoshis.
+    #[n(5)]
     pub fee: u64,
     /// When it began.
+    #[n(6)]
     pub created_at: Timestamp,
     /// Until when the payee accepts it, if the payee says so.
+    #[n(7)]
     pub expires_at: Option<Timestamp>,
     /// What the payee says.
+    #[n(8)]
     pub memo: String,
     /// Where the payee offers the proof.
+    #[n(9)]
     pub channel: Option<PeerChannel>,
 }
 
@@ -209,16 +226,20 @@ impl OutgoingRecord {
 /// The channel where a payee leaves messages for a payer. The payer reads them with `GET
 /// {scheme}://{host}{path}/api/v1/channel/{channel_id}` and the token. `Debug` does not show the
 /// token.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize, Encode, Decode)]
 pub struct PeerChannel {
     /// The host, with a port if that is not the default of the scheme.
+    #[n(0)]
     pub host: String,
     /// The part of the path before `/api`. It is empty in most cases.
     #[serde(default, deserialize_with = "text_or_null")]
+    #[n(1)]
     pub path: String,
     /// The channel.
+    #[n(2)]
     pub channel_id: String,
     /// The token for `Authorization: Bearer`.
+    #[n(3)]
     pub token: String,
 }
 

@@ -1,13 +1,17 @@
 //! Receipts: outputs that pay scripts of the wallet, change included.
 
+use minicbor::{Decode, Encode};
+
 use crate::model::coin::KeyPath;
 
 /// Identifies a receipt: the number of its transaction, and the index of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct ReceiptKey {
     /// The number of the transaction.
+    #[n(0)]
     pub maker: u64,
     /// The index of the output.
+    #[n(1)]
     pub vout: u32,
 }
 
@@ -30,13 +34,16 @@ impl ReceiptKey {
 }
 
 /// An output that pays a script of the wallet. While it can be spent, it is a coin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Receipt {
     /// The amount.
+    #[n(0)]
     pub satoshis: u64,
     /// The key that unlocks it.
+    #[n(1)]
     pub key: KeyPath,
     /// The number of the transaction that spends it, or for which it is reserved.
+    #[n(2)]
     pub spender: Option<u64>,
 }
 

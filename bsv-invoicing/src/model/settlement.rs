@@ -1,54 +1,71 @@
 //! Whether an invoice is paid: what it has received, and the owner's rules for that.
 
+use minicbor::{Decode, Encode};
+
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingPayment;
 
 /// An amount that counts, in satoshis, in three parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Counting {
     /// The part that has never been in a block of the main chain.
+    #[n(0)]
     pub unconfirmed: u64,
     /// The part that was in a block, which has left the main chain.
+    #[n(1)]
     pub unmined: u64,
     /// The part that is in blocks of the main chain.
+    #[n(2)]
     pub mined: u64,
 }
 
 /// The payments of an invoice that count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Received {
     /// Those first seen before the invoice expired.
+    #[n(0)]
     pub in_time: Counting,
     /// Those first seen after the invoice expired.
+    #[n(1)]
     pub late: Counting,
     /// How many transactions make these payments.
+    #[n(2)]
     pub payments: u64,
     /// How many of them the network no longer shows.
+    #[n(3)]
     pub contested: u64,
     /// How many of them have payers who say where refunds go.
+    #[n(4)]
     pub wishes: u64,
     /// How many of those want refunds elsewhere than the one before. It is 0 if they all agree.
+    #[n(5)]
     pub changes: u64,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum LatePayments {
     /// The invoice stays expired, until its owner marks it as paid.
     #[default]
+    #[n(0)]
     Hold,
     /// They count like payments that come in time.
+    #[n(1)]
     Accept,
 }
 
 /// The rules that decide whether an invoice is paid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct PaymentRules {
     /// How much may be missing, in satoshis. Never more than 1 % of the invoice may be missing.
+    #[n(0)]
     pub underpaid_tolerance: u64,
     /// What happens to late payments.
+    #[n(1)]
     pub late: LatePayments,
     /// For invoices above this amount, in satoshis, only payments in blocks count.
+    #[n(2)]
     pub zero_conf_limit: Option<u64>,
 }
 

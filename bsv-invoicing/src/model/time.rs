@@ -3,14 +3,16 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use jiff::fmt::temporal::DateTimePrinter;
+use minicbor::{Decode, Encode};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 /// A moment from 1970 until the end of the year 9999, in whole microseconds.
 ///
 /// It is written as the wallet specification shows it: `2026-11-21T08:48:56.767571Z`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(u64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Timestamp(#[n(0)] u64);
 
 /// A text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -1,55 +1,69 @@
 //! The wallet's transactions: their states, and what follows from those.
 
 use bsv_tx::{BlockHash, DecodeError, MerkleBranch, Transaction, TransactionView, Txid, sha256d};
+use minicbor::{Decode, Encode};
 
 use crate::model::coin::KeyPath;
 use crate::model::time::Timestamp;
 
 /// The block that a transaction is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct BlockPlace {
     /// Its hash.
+    #[cbor(n(0), with = "crate::ledger::codec::block_hash")]
     pub hash: BlockHash,
     /// Its height.
+    #[n(1)]
     pub height: u32,
 }
 
 /// A proof that a transaction is in a block of the main chain. It was checked against the block's
 /// header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Proof {
     /// The block.
+    #[n(0)]
     pub block: BlockPlace,
     /// The Merkle branch from the transaction to the Merkle root of the block.
+    #[cbor(n(1), with = "crate::ledger::codec::merkle_branch")]
     pub branch: MerkleBranch,
 }
 
 /// A proof as the payer can read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct FoundProof {
     /// Its number among the transaction's proofs, from 1 on.
+    #[n(0)]
     pub sequence: u32,
     /// The proof.
+    #[n(1)]
     pub proof: Proof,
     /// When it was found.
+    #[n(2)]
     pub found_at: Timestamp,
     /// Whether the payer has read it.
+    #[n(3)]
     pub is_read: bool,
 }
 
 /// What a transaction is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Purpose {
     /// It was offered as a payment of the invoice of this number.
-    Incoming(u64),
+    #[n(0)]
+    Incoming(#[n(0)] u64),
     /// It is the payment by the wallet of this number.
-    Outgoing(u64),
+    #[n(1)]
+    Outgoing(#[n(0)] u64),
     /// It takes a coin back from the payment by the wallet of this number.
-    Cancellation(u64),
+    #[n(2)]
+    Cancellation(#[n(0)] u64),
     /// The network showed it before anybody offered it.
+    #[n(3)]
     Found,
     /// It is the coinbase transaction of a block. Its outputs can be spent [`COINBASE_MATURITY`]
     /// blocks later.
+    #[n(4)]
     Coinbase,
 }
 
@@ -58,33 +72,44 @@ pub const COINBASE_MATURITY: u32 = 100;
 
 /// The state of a transaction. The tables in the documentation of [`ledger`](crate::ledger) say
 /// what each state means for receipts and coins, and what changes one state to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum TransactionState {
     /// Its bytes are stored, and the network has not shown it yet.
+    #[n(0)]
     Offered,
     /// The payee has agreed to this payment by the wallet, and the network has not shown it yet.
+    #[n(1)]
     Unseen,
     /// It is in the mempool, but its fee may be too low for it to be mined.
+    #[n(2)]
     Waiting,
     /// It is in the mempool, and its fee is sufficient.
+    #[n(3)]
     Seen,
     /// It is in this block of the main chain.
-    Mined(BlockPlace),
+    #[n(4)]
+    Mined(#[n(0)] BlockPlace),
     /// The network showed it before. Now it is neither in the mempool nor in a block, and no
     /// transaction in the chain spends the same coins.
+    #[n(5)]
     Contested {
         /// Whether an event of this was written.
+        #[n(0)]
         told: bool,
     },
     /// Another transaction in the chain spends the same coins.
+    #[n(6)]
     Displaced,
     /// The network refused the transaction itself at several tips in a row, or it had shown the
     /// transaction and refused it when the wallet offered it again. Or it is the coinbase
     /// transaction of a block that has left the main chain.
+    #[n(7)]
     Invalid,
     /// The network or the payee did not take it.
+    #[n(8)]
     Refused,
     /// The wallet cancelled it: a cancellation spent one of its coins.
+    #[n(9)]
     Cancelled,
 }
 
@@ -135,17 +160,22 @@ impl TransactionState {
 
 /// The most that the network has ever shown of a transaction. This only rises, whatever becomes of
 /// the transaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
 pub enum ShownAs {
     /// Nothing.
     #[default]
+    #[n(0)]
     Nothing,
     /// It was in the mempool, always with a fee that may be too low.
+    #[n(1)]
     Waiting,
     /// It was in the mempool with a sufficient fee. It does not wait for a higher fee any more: a
     /// reorganisation may return its parents to the mempool, and an operator may raise the rate.
+    #[n(2)]
     Seen,
     /// It was in a block of the main chain.
+    #[n(3)]
     Mined,
 }
 
@@ -180,33 +210,44 @@ impl Purpose {
 }
 
 /// What the wallet knows about a transaction, besides its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TransactionRecord {
     /// The transaction.
+    #[cbor(n(0), with = "crate::ledger::codec::txid")]
     pub txid: Txid,
     /// What it is for.
+    #[n(1)]
     pub purpose: Purpose,
     /// Its state.
+    #[n(2)]
     pub state: TransactionState,
     /// The most that the network has ever shown of it.
+    #[n(3)]
     pub shown: ShownAs,
     /// What it pays to scripts of the wallet, or to the payee, in satoshis.
+    #[n(4)]
     pub satoshis: u64,
     /// When it arrived, or when the wallet made it.
+    #[n(5)]
     pub at: Timestamp,
     /// Whether the wallet keeps its bytes.
+    #[n(6)]
     pub raw: RawBytes,
 }
 
 /// Whether the wallet keeps the bytes of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[repr(u8)]
+#[cbor(index_only)]
 pub enum RawBytes {
     /// They are short, and stay for ever.
+    #[n(0)]
     Short = 0,
     /// They stay as long as somebody may need them: see [`DropBytes`](crate::ledger::DropBytes).
+    #[n(1)]
     Long = 1,
     /// They are dropped.
+    #[n(2)]
     Dropped = 2,
 }
 
@@ -239,11 +280,13 @@ impl TransactionRecord {
 }
 
 /// Until when a transaction is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum FollowedUntil {
     /// Until this moment.
-    Time(Timestamp),
+    #[n(0)]
+    Time(#[n(0)] Timestamp),
     /// Until a block holds it.
+    #[n(1)]
     Mined,
 }
 

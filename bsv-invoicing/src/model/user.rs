@@ -1,4 +1,5 @@
 use bsv_tx::PublicKey;
+use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use crate::model::fields::{BodyError, FieldErrors, Members};
@@ -10,17 +11,22 @@ pub const MAX_NAME_LEN: usize = 256;
 
 /// What the owner of the wallet says about a user, in the fields of the specification. All fields
 /// except the name may be empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct UserDraft {
     /// The name, of 1 to [`MAX_NAME_LEN`] characters.
+    #[n(0)]
     pub name: String,
     /// The email address. It is empty or has one `@`.
+    #[n(1)]
     pub email: String,
     /// The URL of an image.
+    #[n(2)]
     pub avatar: String,
     /// The postal address.
+    #[n(3)]
     pub address: String,
     /// The telephone number.
+    #[n(4)]
     pub phone_number: String,
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use minicbor::{Decode, Encode};
+
 pub use self::draft::{ReplayDraft, SecretDraft, WebhookChange, WebhookDraft};
 use crate::model::time::Timestamp;
 
@@ -14,8 +16,7 @@ pub const MAX_WEBHOOKS: usize = 16;
 /// The longest time for which a former secret still signs.
 pub const MAX_SECRET_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The id of a webhook: a random number, shown as 16 hexadecimal digits. It has 63 bits, because
-/// the integers of some engines hold no more.
+/// The id of a webhook: a random number, shown as 16 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookId(u64);
 
@@ -24,7 +25,7 @@ impl WebhookId {
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)?;
-        Ok(Self(u64::from_be_bytes(bytes) >> 1))
+        Ok(Self(u64::from_be_bytes(bytes)))
     }
 
     /// The id of this number.
@@ -68,14 +69,18 @@ impl FromStr for WebhookId {
 }
 
 /// Whether events are sent to a webhook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum WebhookState {
     /// They are sent.
+    #[n(0)]
     Enabled,
     /// They are not sent: the owner disabled the webhook, its endpoint accepted nothing for 120
     /// hours, or a backup was restored. The cursor stays where it is.
+    #[n(1)]
     Disabled,
     /// They are not sent: the endpoint answered 410. The cursor stays where it is.
+    #[n(2)]
     Gone,
 }
 
@@ -94,44 +99,60 @@ impl WebhookState {
 ///
 /// Each event up to the cursor whose type the webhook takes was delivered at the first attempt, or
 /// has a [`Delivery`](crate::Delivery) that records its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Webhook {
     /// The URL that events are posted to.
+    #[n(0)]
     pub url: String,
     /// Which events are sent: the text of an [`EventFilter`](crate::EventFilter).
+    #[n(1)]
     pub types: String,
     /// What its owner says about it.
+    #[n(2)]
     pub description: String,
     /// Whether each event waits until the previous one is delivered or has finally failed.
+    #[n(3)]
     pub in_order: bool,
     /// Whether events are sent.
+    #[n(4)]
     pub state: WebhookState,
     /// When it was made.
+    #[n(5)]
     pub created_at: Timestamp,
     /// The number of the event up to which the webhook is done.
+    #[n(6)]
     pub cursor: u64,
     /// The number of the last event up to the cursor that was sent; 0 before the first.
+    #[n(7)]
     pub last_sent: u64,
     /// The number of the event that later ones wait for, if the webhook takes events in order.
+    #[n(8)]
     pub holding: Option<u64>,
     /// The secret, sealed.
+    #[cbor(n(9), with = "minicbor::bytes")]
     pub secret: Vec<u8>,
     /// The previous secret, which still signs too.
+    #[n(10)]
     pub former_secret: Option<FormerSecret>,
     /// When its endpoint last accepted an event.
+    #[n(11)]
     pub last_success_at: Option<Timestamp>,
     /// Since when its endpoint has accepted nothing, if the last attempt failed.
+    #[n(12)]
     pub failing_since: Option<Timestamp>,
     /// How many attempts have failed in a row.
+    #[n(13)]
     pub failures: u32,
 }
 
 /// A secret that another one has replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct FormerSecret {
     /// The secret, sealed.
+    #[cbor(n(0), with = "minicbor::bytes")]
     pub sealed: Vec<u8>,
     /// Until when it signs.
+    #[n(1)]
     pub until: Timestamp,
 }
 

@@ -1,20 +1,27 @@
 //! Withdrawals: money that the wallet's owner sends to an address or a script.
 
+use minicbor::{Decode, Encode};
+
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
 
 /// A withdrawal as it is stored. Its state follows from its payments.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct WithdrawalRecord {
     /// The address, or the script in hex, that the money goes to.
+    #[n(0)]
     pub to: String,
     /// The owner's own reference.
+    #[n(1)]
     pub reference: Option<String>,
     /// The number of its first payment. The numbers of the others follow without a gap.
+    #[n(2)]
     pub first_payment: u64,
     /// How many payments it consists of.
+    #[n(3)]
     pub payments: u64,
     /// When it was made.
+    #[n(4)]
     pub created_at: Timestamp,
 }
 

@@ -5,8 +5,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::ledger::copy::{EachPage, IsEmpty, PutAudit, PutRows, RowPage};
-use crate::model::webhook::WebhookId;
-use crate::store::{WalletStore, WalletStoreError};
+use crate::store::{Store, WalletStore, WalletStoreError};
 
 /// How many entries of the audit log are copied at once.
 const AUDIT_PAGE: usize = 1_000;
@@ -18,18 +17,13 @@ pub enum CopyError {
     /// Something is there already.
     #[error("the store that is copied to is not empty")]
     NotEmpty,
-    /// A webhook has an id as they once were.
-    #[error(
-        "webhook {0} has an id that an earlier version has made: delete it where the wallet lies, and make it again"
-    )]
-    UnfitWebhook(WebhookId),
     /// A store failed.
     #[error(transparent)]
     Store(#[from] WalletStoreError),
 }
 
 /// Whether a store holds no wallet.
-pub async fn holds_no_wallet(store: &impl WalletStore) -> Result<bool, WalletStoreError> {
+pub async fn holds_no_wallet(store: &dyn Store) -> Result<bool, WalletStoreError> {
     store.get(IsEmpty).await
 }
 
@@ -37,7 +31,7 @@ pub async fn holds_no_wallet(store: &impl WalletStore) -> Result<bool, WalletSto
 /// What is read is compared with its checksums.
 ///
 /// If it is cut short, what is there belongs to no wallet, and is refused as not empty.
-pub async fn copy_wallet(from: &impl WalletStore, to: &impl WalletStore) -> Result<u64, CopyError> {
+pub async fn copy_wallet(from: &dyn Store, to: &dyn Store) -> Result<u64, CopyError> {
     if !holds_no_wallet(to).await? {
         return Err(CopyError::NotEmpty);
     }
@@ -50,8 +44,8 @@ pub async fn copy_wallet(from: &impl WalletStore, to: &impl WalletStore) -> Resu
 }
 
 async fn write(
-    from: &impl WalletStore,
-    to: &impl WalletStore,
+    from: &dyn Store,
+    to: &dyn Store,
     mut pages: mpsc::Receiver<RowPage>,
 ) -> Result<u64, CopyError> {
     let mut next = pages.recv().await;
@@ -59,20 +53,14 @@ async fn write(
     copy_audit_log(from, to).await?;
     let mut count = 0;
     while let Some(page) = next {
-        if let Some(id) = page.unfit_webhook() {
-            return Err(CopyError::UnfitWebhook(id));
-        }
-        count += page.len() as u64;
+        count += page.rows.len() as u64;
         to.execute(PutRows(page)).await?;
         next = pages.recv().await;
     }
     Ok(count)
 }
 
-async fn copy_audit_log(
-    from: &impl WalletStore,
-    to: &impl WalletStore,
-) -> Result<(), WalletStoreError> {
+async fn copy_audit_log(from: &dyn Store, to: &dyn Store) -> Result<(), WalletStoreError> {
     let mut after = 0;
     loop {
         let entries = from.audit_log(AuditPage::After(after), AUDIT_PAGE).await?;
@@ -91,6 +79,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::ledger::rows::Table;
     use crate::ledger::{Recover, Recovered};
     use crate::model::time::Timestamp;
     use crate::store::RedbWalletStore;
@@ -118,9 +107,12 @@ mod tests {
         let found = (1..).zip(lens).map(|(number, len)| found(number, len)).collect();
         store.execute(Recover { found }).await.unwrap();
         let (sender, pages) = mpsc::channel();
-        let note = move |page| {
-            if let RowPage::RawTransactions(rows) = page {
-                sender.send(rows.iter().map(|(number, _)| *number).collect::<Vec<_>>()).unwrap();
+        let number = |key: &Vec<u8>| u64::from_be_bytes(key.as_slice().try_into().unwrap());
+        let note = move |page: RowPage| {
+            if page.table == Table::RawTransactions {
+                sender
+                    .send(page.rows.iter().map(|(key, _)| number(key)).collect::<Vec<_>>())
+                    .unwrap();
             }
             true
         };

@@ -1,5 +1,4 @@
 mod audit;
-mod cells;
 mod connection;
 mod error;
 mod fetch;
@@ -15,7 +14,6 @@ mod shared;
 mod statements;
 mod step;
 mod step_file;
-mod tables;
 mod tokens;
 mod transaction;
 mod upkeep;
@@ -29,6 +27,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_store::{AuditCheck, AuditEntry, AuditPage, GroupWriter, StoreCounts, StoreError};
+use futures_util::future::BoxFuture;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -43,14 +42,18 @@ use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
 use self::schema::{expect_same, migrate};
 use self::shared::{Seen, Shared};
+use self::step::read_figures;
 use self::step_file::{Recalled, StepKeeper, recall, remember};
 use self::transaction::{begin_snapshot, in_time, look, read_more};
 use self::upkeep::leave;
 use self::writer::{SqlBatches, Told};
-use crate::ledger::rows::Rows;
-use crate::ledger::{Books, Command, JoinAlone, Query};
+use crate::ledger::rows::{Engine, KeyRange, RawRow, Table};
+use crate::ledger::{Books, BooksOn, Command, JoinAlone};
 use crate::model::time::Timestamp;
-use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
+use crate::store::wallet_store::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Store, refused,
+};
+use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError};
 
 /// The wallet's store in a PostgreSQL database.
 ///
@@ -88,9 +91,15 @@ impl PostgresWalletStore {
         Ok(Self { writer, reader, _step_keeper: step_keeper, shared, events })
     }
 
-    /// Fails if nothing could be changed now. It begins a change, and rolls it back.
-    pub async fn probe(&self) -> Result<(), WalletStoreError> {
-        self.execute(Probe).await
+    /// Up to `limit` rows of a range in a schema. This works with a schema that cannot be opened as a store, and changes
+    /// nothing. It blocks.
+    pub fn peek(
+        options: PostgresOptions,
+        range: KeyRange,
+        limit: usize,
+    ) -> Result<Vec<RawRow>, StoreError> {
+        let peeked = thread::spawn(move || peek(&options, &range, limit)).join();
+        peeked.unwrap_or(Err(StoreError::Panicked))
     }
 
     /// Keeps all other processes from opening the wallet until this is dropped. Waits for those that have it open, and
@@ -112,13 +121,6 @@ impl PostgresWalletStore {
         let shared = Arc::clone(&self.shared);
         let retired = tokio::task::spawn_blocking(move || retire(&shared)).await;
         Ok(retired.map_err(|_| StoreError::Panicked)??)
-    }
-
-    /// Completes when other processes take this one for dead: it can change nothing any more.
-    pub async fn overtaken(&self) {
-        let mut is_overtaken = self.shared.is_overtaken.subscribe();
-        // The sender lives as long as this.
-        let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
     }
 
     /// Whether other processes take this one for dead.
@@ -145,16 +147,6 @@ impl PostgresWalletStore {
     pub fn remove_token(&self, id: &str) -> Result<bool, StoreError> {
         tokens::remove(&self.shared, id)
     }
-
-    /// Counts of what the store has done since it was opened.
-    pub fn counts(&self) -> &StoreCounts {
-        &self.shared.counts
-    }
-
-    /// Counts of the events that this process has written since the store was opened.
-    pub fn event_counts(&self) -> &EventCounts {
-        &self.events
-    }
 }
 
 fn retire(shared: &Shared) -> Result<(), StoreError> {
@@ -172,8 +164,15 @@ async fn execute<C: Command>(
     writer: &GroupWriter<SqlBatches>,
     command: C,
 ) -> Result<C::Answer, WalletStoreError> {
-    let weight = command.weight();
-    let run = move |books: &mut Books<SqlRows<'_>>| match command.run(books) {
+    run(writer, command.weight(), move |books| command.run(books)).await
+}
+
+async fn run<A: Send + 'static>(
+    writer: &GroupWriter<SqlBatches>,
+    weight: usize,
+    command: impl Fn(&mut Books<'_>) -> Result<A, WalletStoreError> + Send + 'static,
+) -> Result<A, WalletStoreError> {
+    let run = move |books: &mut BooksOn<SqlRows<'_>>| match command(books) {
         Ok(answer) => Ok(Ok(answer)),
         Err(error) => refused(error),
     };
@@ -186,7 +185,7 @@ struct Probe;
 impl Command for Probe {
     type Answer = ();
 
-    fn run<R: Rows>(&self, _: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, _: &mut Books<'_>) -> Result<(), WalletStoreError> {
         Ok(())
     }
 }
@@ -198,6 +197,31 @@ struct Begun {
     connection: Connection,
     /// The step that the file of a server has, if it has one.
     kept: Option<Seen>,
+}
+
+fn peek(
+    options: &PostgresOptions,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<RawRow>, StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
+    let read = async {
+        let connection = Connection::open(options).await?;
+        match range.table {
+            Table::AllFigures => {
+                let figures = read_figures(&connection).await?;
+                Ok(figures.into_iter().map(|row| (Vec::new(), row)).collect())
+            }
+            _ => {
+                let (mut wants, mut known) = (Wants::default(), Known::default());
+                wants.want_range(range.clone(), limit);
+                read_more(&connection, wants, &mut known).await?;
+                Ok(known.range(range, limit).unwrap_or_default())
+            }
+        }
+    };
+    runtime.block_on(read).map_err(Failure::into_store_error)
 }
 
 /// Connects, and reads what an open store begins with.
@@ -271,57 +295,44 @@ fn random_id() -> Result<[u8; 16], Failure> {
     Ok(id)
 }
 
-impl WalletStore for PostgresWalletStore {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        execute(&self.writer, command).await
+impl Store for PostgresWalletStore {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        Box::pin(run(&self.writer, weight, move |books| command(books)))
     }
 
-    /// Runs the query until nothing is missing. Before each run, it reads all that the query has asked for, as of one
-    /// moment. A query that asks for very much is answered like one that lists much.
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
-        loop {
-            let (answer, missing) = guess(query.clone(), &known);
-            if missing.is_empty() {
-                return answer;
-            }
-            wants.extend(missing);
-            if wants.len() > MOST_AT_ONCE {
-                return self.list(query).await;
-            }
-            known = self.reader.look(wants.clone()).await?;
-        }
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.answer_short(query))
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        let snapshot = self.reader.snapshot();
-        let (mut known, mut factor) = (Known::default(), 1_usize);
-        loop {
-            let again = query.clone();
-            let run = move || {
-                let (answer, missing) = guess(again, &known);
-                (answer, missing, known)
-            };
-            let run = tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Panicked)?;
-            let (answer, mut missing, known_before) = run;
-            if missing.is_empty() {
-                return answer;
-            }
-            known = known_before;
-            missing.widen(factor);
-            factor = factor.saturating_mul(16);
-            known.extend(snapshot.read(missing).await?);
-        }
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.answer_long(query))
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
         let shared = Arc::clone(&self.shared);
-        let run = tokio::task::spawn_blocking(move || verify(&shared, query)).await;
-        run.map_err(|_| StoreError::Panicked)?
+        Box::pin(on_blocking_thread(move || verify(&shared, query)))
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.shared.last_event.subscribe()
+    }
+
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(on_blocking_thread(move || Ok(audit::read(&shared, page, limit)?)))
+    }
+
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(on_blocking_thread(move || Ok(audit::verify(&shared)?)))
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        &self.shared.counts
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        &self.events
     }
 
     fn changes_by_others(&self) -> Option<watch::Receiver<i64>> {
@@ -332,27 +343,71 @@ impl WalletStore for PostgresWalletStore {
         Some(self.shared.clock())
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        let shared = Arc::clone(&self.shared);
-        let read = tokio::task::spawn_blocking(move || audit::read(&shared, page, limit)).await;
-        Ok(read.map_err(|_| StoreError::Panicked)??)
+    /// Begins a change, and rolls it back.
+    fn probe(&self) -> Answering<'_, ()> {
+        Box::pin(self.execute(Probe))
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        let shared = Arc::clone(&self.shared);
-        let read = tokio::task::spawn_blocking(move || audit::verify(&shared)).await;
-        Ok(read.map_err(|_| StoreError::Panicked)??)
+    fn overtaken(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let mut is_overtaken = self.shared.is_overtaken.subscribe();
+            // The sender lives as long as this.
+            let _ = is_overtaken.wait_for(|is_overtaken| *is_overtaken).await;
+        })
+    }
+}
+
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WalletStoreError> + Send + 'static,
+) -> Result<T, WalletStoreError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)?
+}
+
+impl PostgresWalletStore {
+    /// Runs the query until nothing is missing. Before each run, it reads all that the query has asked for, as of one
+    /// moment. A query that asks for very much is answered like a long one.
+    async fn answer_short(&self, query: BoxedQuery) -> Result<BoxedAnswer, WalletStoreError> {
+        let (mut known, mut wants) = (Arc::<Known>::default(), Wants::default());
+        loop {
+            let (answer, missing) = guess(&query, &known);
+            if missing.is_empty() {
+                return answer;
+            }
+            wants.extend(missing);
+            if wants.len() > MOST_AT_ONCE {
+                return self.answer_long(query).await;
+            }
+            known = self.reader.look(wants.clone()).await?;
+        }
+    }
+
+    async fn answer_long(&self, mut query: BoxedQuery) -> Result<BoxedAnswer, WalletStoreError> {
+        let snapshot = self.reader.snapshot();
+        let (mut known, mut factor) = (Known::default(), 1_usize);
+        loop {
+            let run = move || {
+                let (answer, missing) = guess(&query, &known);
+                Ok((answer, missing, known, query))
+            };
+            let (answer, mut missing, known_before, same) = on_blocking_thread(run).await?;
+            if missing.is_empty() {
+                return answer;
+            }
+            (known, query) = (known_before, same);
+            missing.widen(factor);
+            factor = factor.saturating_mul(16);
+            known.extend(snapshot.read(missing).await?);
+        }
     }
 }
 
 /// What a query answers if it takes unknown rows for absent, and which rows these are.
-fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreError>, Wants) {
+fn guess<A>(
+    query: impl Fn(&dyn Engine) -> Result<A, WalletStoreError>,
+    known: &Known,
+) -> (Result<A, WalletStoreError>, Wants) {
     let guess = Guess::new(known, None);
-    let run = || query.run(&SqlRows::to_read(&guess));
+    let run = || query(&SqlRows::to_read(&guess));
     // A query may panic if rows are taken for absent that others refer to.
     let answer = catch_unwind(AssertUnwindSafe(run));
     let wants = guess.into_wants();
@@ -363,7 +418,7 @@ fn guess<Q: Query>(query: Q, known: &Known) -> (Result<Q::Answer, WalletStoreErr
 const MOST_KNOWN: usize = 16 << 20;
 
 /// Answers a query on a connection of its own, row by row.
-fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreError> {
+fn verify(shared: &Shared, query: BoxedOnce) -> Result<BoxedAnswer, WalletStoreError> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of(&error).into_store_error())?;
     let begun = runtime.block_on(async {
@@ -383,7 +438,7 @@ fn verify<Q: Query>(shared: &Shared, query: Q) -> Result<Q::Answer, WalletStoreE
         read.map_err(Failure::into_store_error)
     };
     let reading = Reading { known: RefCell::new(figures.clone()), read: &read };
-    query.run(&SqlRows::to_read(&reading))
+    query(&SqlRows::to_read(&reading))
 }
 
 impl Drop for PostgresWalletStore {
@@ -415,18 +470,16 @@ mod tests {
 
     use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, Txid};
 
-    use super::known::RangeKey;
-    use super::tables::{SqlKind, TableId};
     use super::*;
     use crate::ledger::events::{EventDetails, EventRow};
     use crate::ledger::figures::Figures;
     use crate::ledger::queries::{GetEvents, GetFollowed};
     use crate::ledger::rows::{
-        AllFigures, Events, FollowedTransactions, Invoices, MinedAt, Receipts, Reservations,
-        Spendable, Spends, TransactionNumbers, Transactions,
+        AllFigures, Events, FollowedTransactions, Invoices, Kind, MinedAt, Order, Receipts,
+        Reservations, Row, Spendable, Spends, TransactionNumbers, Transactions,
     };
     use crate::ledger::{
-        Displace, ForgetBlock, GetKnown, Notice, Noticed, Release, Reserve, See, ShownPlace,
+        Displace, ForgetBlock, GetKnown, Notice, Noticed, Query, Release, Reserve, See, ShownPlace,
         Unfollow,
     };
     use crate::model::coin::{Chain, KeyPath, Spending, Trust};
@@ -441,21 +494,20 @@ mod tests {
     };
 
     /// Takes note of the rows of a kind in a range, of which at most `limit` were asked for.
-    fn note<K: SqlKind>(
+    fn note<K: Kind>(
         known: &mut Known,
         (from, to): (K::Key, Bound<K::Key>),
         rows: impl IntoIterator<Item = (K::Key, K::Row)>,
         limit: usize,
     ) {
-        let rows = rows.into_iter().map(|(key, row)| (K::key_cells(&key), K::row_cells(&row)));
-        let (from, to) = (Bound::Included(K::key_cells(&from)), to.map(|to| K::key_cells(&to)));
-        let range = RangeKey { table: K::TABLE_ID, from, to, is_descending: false };
-        known.add_range(range, rows.collect(), limit);
+        let rows = rows.into_iter().map(|(key, row)| (K::key(&key), row.encode()));
+        let range = KeyRange::of::<K>(&(Bound::Included(from), to), Order::Ascending);
+        known.add_range(&range, rows.collect(), limit);
     }
 
     /// Takes note of the row of a key.
-    fn note_row<K: SqlKind>(known: &mut Known, key: &K::Key, row: &K::Row) {
-        known.add_row(K::TABLE_ID, K::key_cells(key), Some(K::row_cells(row)));
+    fn note_row<K: Kind>(known: &mut Known, key: &K::Key, row: &K::Row) {
+        known.add_row(K::TABLE, K::key(key), Some(row.encode()));
     }
 
     /// Takes note of the transaction 1, which spends so many receipts.
@@ -477,7 +529,7 @@ mod tests {
     }
 
     /// The first rows of a kind, from the key 1 on, as they are known.
-    fn known<K: SqlKind<Key = u64>>(rows: impl Iterator<Item = (u64, K::Row)>) -> Known {
+    fn known<K: Kind<Key = u64>>(rows: impl Iterator<Item = (u64, K::Row)>) -> Known {
         let (mut known, rows) = (Known::default(), rows.collect::<Vec<_>>());
         let limit = rows.len();
         note::<K>(&mut known, (1, Bound::Unbounded), rows, limit);
@@ -486,16 +538,16 @@ mod tests {
 
     /// How many rows of a table a query finds missing in one run. A page takes a few round trips to the database, and not
     /// one for each of its items.
-    fn missing<Q: Query>(query: Q, known: &Known, table: TableId) -> usize {
-        let (answer, missing) = guess(query, known);
+    fn missing<Q: Query + Clone>(query: Q, known: &Known, table: Table) -> usize {
+        let (answer, missing) = guess(|rows| query.clone().run(rows).map(drop), known);
         assert!(answer.is_err());
         missing.keys[&table].len()
     }
 
     /// How many rows of a table a command finds missing in one run.
-    fn missing_in(command: &impl Command, known: &Known, table: TableId) -> usize {
+    fn missing_in(command: &impl Command, known: &Known, table: Table) -> usize {
         let guess = Guess::new(known, None);
-        let mut books = Books::open_for(ProcessId::ALONE, SqlRows::to_read(&guess)).unwrap();
+        let mut books = BooksOn::open_for(ProcessId::ALONE, SqlRows::to_read(&guess)).unwrap();
         assert!(command.run(&mut books).is_err());
         drop(books);
         guess.into_wants().keys[&table].len()
@@ -508,14 +560,14 @@ mod tests {
             let (subject, details) = (1 + number % 250, EventDetails::None);
             (number, EventRow { at, kind, subject, details, block: None })
         }));
-        assert_eq!(missing(GetEvents(0, 1_000), &known, TableId::Invoices), 250);
+        assert_eq!(missing(GetEvents(0, 1_000), &known, Table::Invoices), 250);
     }
 
     #[test]
     fn one_run_finds_all_rows_that_followed_transactions_lack() {
         let followed = (1..=100).map(|number| (number, FollowedUntil::Mined));
         let known = known::<FollowedTransactions>(followed);
-        assert_eq!(missing(GetFollowed(0, 100), &known, TableId::Transactions), 100);
+        assert_eq!(missing(GetFollowed(0, 100), &known, Table::Transactions), 100);
     }
 
     #[test]
@@ -534,7 +586,7 @@ mod tests {
             note::<TransactionNumbers>(&mut known, all, [((txid, number), ())], usize::MAX);
         }
         let query = GetKnown(Arc::new((&transaction).into()));
-        assert_eq!(missing(query, &known, TableId::Transactions), 100);
+        assert_eq!(missing(query, &known, Table::Transactions), 100);
     }
 
     #[test]
@@ -543,7 +595,7 @@ mod tests {
         note_spending(&mut known, TransactionState::Offered, 100);
         let now = Timestamp::from_micros(2);
         let shown = See { transaction: 1, is_fee_sufficient: true, now };
-        assert_eq!(missing_in(&shown, &known, TableId::Receipts), 100);
+        assert_eq!(missing_in(&shown, &known, Table::Receipts), 100);
     }
 
     #[test]
@@ -580,7 +632,7 @@ mod tests {
         });
         note::<Receipts>(&mut known, all, paying, usize::MAX);
         let displace = Displace { transaction: 1, now: Timestamp::from_micros(2) };
-        assert_eq!(missing_in(&displace, &known, TableId::ReceivedFor), 100);
+        assert_eq!(missing_in(&displace, &known, Table::ReceivedFor), 100);
     }
 
     #[test]
@@ -588,11 +640,10 @@ mod tests {
         let coin = |maker| (Trust::Sure, 1_000, ReceiptKey { maker, vout: 0 });
         let least = (Trust::Sure, 1, ReceiptKey { maker: 0, vout: 0 });
         let most = (Trust::Sure, u64::MAX, ReceiptKey { maker: u64::MAX, vout: u32::MAX });
-        let [from, to] = [least, most].map(|it| Bound::Included(Spendable::key_cells(&it)));
-        let range = RangeKey { table: TableId::Spendable, from, to, is_descending: true };
-        let coins = (1..=100).rev().map(|maker| (Spendable::key_cells(&coin(maker)), vec![]));
+        let range = KeyRange::of::<Spendable>(&(least..=most), Order::Descending);
+        let coins = (1..=100).rev().map(|maker| (Spendable::key(&coin(maker)), vec![]));
         let mut known = Known::default();
-        known.add_range(range, coins.collect(), 500);
+        known.add_range(&range, coins.collect(), 500);
         let reserve = Reserve {
             purpose: OutgoingPurpose::Url("https://payee.example/1".to_owned()),
             spending: Spending { satoshis: 99_500, output_bytes: 34, fee_rate: 0 },
@@ -600,7 +651,7 @@ mod tests {
             claim: 1,
             now: Timestamp::from_micros(2),
         };
-        assert_eq!(missing_in(&reserve, &known, TableId::Receipts), 100);
+        assert_eq!(missing_in(&reserve, &known, Table::Receipts), 100);
     }
 
     #[test]
@@ -608,7 +659,7 @@ mod tests {
         let keys: Vec<_> = (1..=100).map(|maker| ReceiptKey { maker, vout: 0 }).collect();
         let mut known = Known::default();
         note_row::<Reservations>(&mut known, &1, &keys);
-        assert_eq!(missing_in(&Release { reservation: 1 }, &known, TableId::Receipts), 100);
+        assert_eq!(missing_in(&Release { reservation: 1 }, &known, Table::Receipts), 100);
     }
 
     #[test]
@@ -620,7 +671,7 @@ mod tests {
         note::<MinedAt>(&mut known, all, mined, usize::MAX);
         let now = Timestamp::from_micros(2);
         let forget = ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now };
-        assert_eq!(missing_in(&forget, &known, TableId::Transactions), 100);
+        assert_eq!(missing_in(&forget, &known, Table::Transactions), 100);
     }
 
     #[test]
@@ -638,7 +689,7 @@ mod tests {
             Noticed { transaction: (&transaction).into(), place, came_at }
         });
         let notice = Notice { shown: shown.collect(), now: Timestamp::from_micros(2) };
-        assert_eq!(missing_in(&notice, &known, TableId::Transactions), 100);
+        assert_eq!(missing_in(&notice, &known, Table::Transactions), 100);
     }
 
     #[test]
@@ -647,6 +698,6 @@ mod tests {
         note_spending(&mut known, TransactionState::Refused, 100);
         let until = FollowedUntil::Time(Timestamp::from_micros(1));
         note_row::<FollowedTransactions>(&mut known, &1, &until);
-        assert_eq!(missing_in(&Unfollow { transaction: 1 }, &known, TableId::Receipts), 100);
+        assert_eq!(missing_in(&Unfollow { transaction: 1 }, &known, Table::Receipts), 100);
     }
 }

@@ -1,4 +1,3 @@
-mod migrations;
 mod rows;
 
 use std::fmt;
@@ -6,18 +5,28 @@ use std::sync::Arc;
 
 use bsv_store::{
     AuditCheck, AuditEntry, AuditPage, Database, DatabaseBatches, DatabaseCopy, DatabaseOptions,
-    DirLock, FileError, GroupWriter, StoreCounts, StoreError, Tables, read_audit_log,
-    verify_audit_log,
+    DirLock, GroupWriter, Schema, StoreCounts, StoreError, Tables, create_audit_log,
+    read_audit_log, verify_audit_log,
 };
 use redb::WriteTransaction;
 use tokio::sync::watch;
 
-use self::migrations::SCHEMA;
-use self::rows::{RowsToRead, RowsToWrite};
+use self::rows::{RowsToRead, RowsToWrite, create_tables};
 use crate::ledger::queries::GetFigures;
-use crate::ledger::{Books, Command, Query};
+use crate::ledger::rows::{Engine, KeyRange, RawRow};
+use crate::ledger::{BooksOn, Query};
 use crate::model::event::EventKind;
-use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError, refused};
+use crate::store::wallet_store::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Store, refused,
+};
+use crate::store::{EventCounts, OpenWalletStoreError, WalletStoreError};
+
+const SCHEMA: Schema = Schema { name: "bsv-wallet", migrations: &[make_tables] };
+
+fn make_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    create_tables(transaction)?;
+    create_audit_log(transaction)
+}
 
 /// The wallet's store in a redb file, `wallet.redb` in a directory that is locked.
 ///
@@ -56,30 +65,11 @@ impl RedbWalletStore {
         Ok(Self { writer, last_event, database, events, _lock: lock })
     }
 
-    /// Compares the file with its checksums, if it was too long for that when it was opened: see
-    /// [`Database::check`].
-    pub fn check(&self) -> Result<Option<u64>, StoreError> {
-        self.database.check()
-    }
-
-    /// The damage that was found in the file, if any.
-    pub fn damage(&self) -> Option<&StoreError> {
-        self.database.damage()
-    }
-
-    /// The length of the file, in bytes.
-    pub fn file_len(&self) -> Result<u64, FileError> {
-        self.database.file_len()
-    }
-
-    /// What the store has done since it was opened.
-    pub fn counts(&self) -> &StoreCounts {
-        self.database.counts()
-    }
-
-    /// Counts of the events that were written since the store was opened.
-    pub fn event_counts(&self) -> &EventCounts {
-        &self.events
+    /// Up to `limit` rows of a range in the file of a directory that is locked. This works with a file that cannot be
+    /// opened as a store, and changes nothing.
+    pub fn peek(lock: &DirLock, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
+        let path = lock.dir().join(Self::FILE_NAME);
+        Database::peek(&path, |transaction| RowsToRead::new(transaction).scan(range, limit))
     }
 
     /// Copies the file on a blocking thread.
@@ -100,54 +90,67 @@ impl RedbWalletStore {
     }
 }
 
-impl WalletStore for RedbWalletStore {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        let weight = command.weight();
-        let run = move |books: &mut Books<RowsToWrite<'_>>| match command.run(books) {
+impl Store for RedbWalletStore {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        let run = move |books: &mut BooksOn<RowsToWrite<'_>>| match command(books) {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) => refused(error),
         };
-        self.writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
+        Box::pin(
+            async move { self.writer.run(weight, run).await?.map_err(WalletStoreError::Refused) },
+        )
     }
 
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.database.view(|rows: &RowsToRead| Ok(query.run(rows)))?
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        Box::pin(async move { self.database.view(|rows: &RowsToRead| Ok(query(rows)))? })
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.wait_for(|database| {
-            database.read(|transaction| Ok(query.run(&RowsToRead::new(transaction))))?
-        })
-        .await
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.wait_for(move |database| {
+            database.read(|transaction| Ok(query(&RowsToRead::new(transaction))))?
+        }))
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.wait_for(|database| {
-            database.copy()?.read(|transaction| Ok(query.run(&RowsToRead::new(transaction))))?
-        })
-        .await
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.wait_for(|database| {
+            database.copy()?.read(|transaction| Ok(query(&RowsToRead::new(transaction))))?
+        }))
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.last_event.clone()
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.wait_for(move |database| {
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        Box::pin(self.wait_for(move |database| {
             Ok(database.read(|transaction| read_audit_log(transaction, page, limit))?)
-        })
-        .await
+        }))
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        self.wait_for(|database| {
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        Box::pin(self.wait_for(|database| {
             Ok(database.copy()?.read(|transaction| verify_audit_log(transaction))?)
-        })
-        .await
+        }))
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        self.database.counts()
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        &self.events
+    }
+
+    fn check(&self) -> Result<Option<u64>, StoreError> {
+        self.database.check()
+    }
+
+    fn damage(&self) -> Option<&StoreError> {
+        self.database.damage()
+    }
+
+    fn file_len(&self) -> Option<u64> {
+        self.database.file_len().ok()
     }
 }
 
@@ -162,11 +165,11 @@ struct Told {
 }
 
 impl Tables for WalletTables {
-    type Open<'t> = Books<RowsToWrite<'t>>;
+    type Open<'t> = BooksOn<RowsToWrite<'t>>;
     type Told = Told;
 
     fn open(transaction: &WriteTransaction) -> Result<Self::Open<'_>, StoreError> {
-        Books::open(RowsToWrite::new(transaction)).map_err(store_error)
+        BooksOn::open(RowsToWrite::new(transaction)).map_err(store_error)
     }
 
     fn close(books: Self::Open<'_>) -> Result<Option<Told>, StoreError> {
@@ -188,5 +191,55 @@ fn store_error(error: WalletStoreError) -> StoreError {
 impl fmt::Debug for RedbWalletStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedbWalletStore").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::CreateUser;
+    use crate::ledger::queries::GetUser;
+    use crate::ledger::rows::{Change, Table};
+    use crate::model::time::Timestamp;
+    use crate::model::user::UserDraft;
+    use crate::store::WalletStore;
+
+    /// A later version puts a member at the end of each user.
+    fn add_a_member(transaction: &WriteTransaction) -> Result<(), StoreError> {
+        let mut rows = RowsToWrite::new(transaction);
+        for (key, mut row) in rows.scan(&KeyRange::all(Table::Users), usize::MAX)? {
+            // An array of one more item, which is the number 7.
+            row[0] += 1;
+            row.push(7);
+            rows.write(Table::Users, key, Change::Set(row))?;
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_later_version_migrates_the_file_and_an_older_one_refuses_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = || DirLock::acquire(dir.path(), "test").unwrap();
+        let open = || RedbWalletStore::open(lock(), DatabaseOptions::default());
+        let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
+        let now = Timestamp::from_micros(1);
+        let user = CreateUser { details: details.clone(), idempotency: None, now };
+        open().unwrap().execute(user).await.unwrap();
+        let schema = Schema { migrations: &[make_tables, add_a_member], ..SCHEMA };
+        let path = dir.path().join(RedbWalletStore::FILE_NAME);
+        for _ in 0..2 {
+            let later = Database::open(&path, &schema, DatabaseOptions::default()).unwrap();
+            let user = |rows: &RowsToRead| Ok(GetUser(1).run(rows));
+            // A reader that does not know a member passes it over.
+            assert_eq!(later.view(user).unwrap().unwrap(), Some((1, details.clone())));
+            let bytes = |rows: &RowsToRead| rows.read(Table::Users, &1_u64.to_be_bytes());
+            assert_eq!(later.view(bytes).unwrap().unwrap().last(), Some(&7), "it is migrated once");
+        }
+        let refused = open().unwrap_err();
+        let is_newer = matches!(
+            refused,
+            OpenWalletStoreError::Store(StoreError::NewerSchema { found: 2, known: 1, .. })
+        );
+        assert!(is_newer, "{refused}");
     }
 }

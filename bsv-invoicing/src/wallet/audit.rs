@@ -8,7 +8,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::seed::WalletSeed;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Returns the seed, after the export is in the audit log. Whoever has its words has the money.
     pub async fn export_seed(&self) -> Result<WalletSeed, Error> {
         let seed = WalletSeed::load(&self.keystore)?.ok_or(Error::SeedMissing)?;

@@ -64,7 +64,7 @@ impl BooksCheck {
     }
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Recomputes the balance and the coins from the stored transactions and their proofs. It reads
     /// them from the disk, as of one moment, and changes nothing. With a node, it also looks up the
     /// blocks of the proofs in the main chain, and asks the node about each coin. With

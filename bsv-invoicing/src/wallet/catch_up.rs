@@ -28,7 +28,7 @@ const READ_AGAIN: u32 = 100;
 /// books. Block times are off by two hours at most.
 const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Takes new keys from a new account from now on, and gives the log of events a new name. Call
     /// this after the store was replaced by an earlier copy, and before the wallet is opened again:
     /// somebody may know keys that were given out since that copy, and events that were written

@@ -10,7 +10,7 @@ use crate::model::transaction::FoundProof;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The acknowledgement of a payment. It names the payer's channel.
     pub(crate) fn acknowledgement(&self, id: &str, txid: Txid) -> Acknowledgement {
         let channel_id = format!("{id}{txid}");

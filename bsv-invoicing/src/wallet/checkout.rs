@@ -46,7 +46,7 @@ impl Checkout {
     }
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// An invoice as its payer sees it.
     pub async fn checkout(&self, id: &str) -> Result<Checkout, Error> {
         let invoice = self.invoice(id).await?;

@@ -28,7 +28,7 @@ pub(crate) struct Held {
     number: u64,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Makes the payment with this name. Waits while the payment is followed in the background, and
     /// for a while if another process makes it. Fails if another caller makes it.
     ///

@@ -18,7 +18,7 @@ const MAX_AT_ONCE: usize = 10;
 /// The longest script that unlocks a coin of the wallet, in bytes.
 const UNLOCKING_SCRIPT_LEN: u64 = 107;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Consolidates until nothing more is due, or the limit for this block is reached.
     pub(super) async fn consolidate_some(self: &Arc<Self>) -> Result<(), Error> {
         for _ in 0..MAX_AT_ONCE {

@@ -15,7 +15,7 @@ const FEW: u64 = 32;
 /// How many events are read at a time for all who follow the log.
 const READ_FOR_ALL: usize = 128;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Up to `limit` events after the one of this number, in order.
     pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Error> {
         Ok(self.store.list(GetEvents(after, limit)).await?)

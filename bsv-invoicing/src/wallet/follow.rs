@@ -42,7 +42,7 @@ struct Round<'n> {
     is_new_tip: bool,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Does one round of following: records which transactions the network shows, finds proofs, and
     /// notices contested and displaced transactions. The caller repeats it about every second. It
     /// fails if the node cannot be used, and the next call goes on.

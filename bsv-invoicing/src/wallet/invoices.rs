@@ -17,7 +17,7 @@ use crate::wallet::Wallet;
 /// How much one step of the sweep does. Other commands wait for the step.
 const MAX_SWEPT: usize = 250;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Creates an invoice, or returns the one that was created first with the same key.
     /// `to_json(created_at)` shows that invoice as it was then.
     pub async fn create_invoice(

@@ -16,7 +16,7 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 use crate::wallet::watch::block_time;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The balance, in satoshis.
     pub async fn balance(&self) -> Result<u64, Error> {
         Ok(self.store.get(GetBalance).await?)

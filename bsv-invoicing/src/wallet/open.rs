@@ -17,7 +17,7 @@ use crate::ledger::{Adopt, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NA
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
-use crate::store::{RedbWalletStore, WalletStore, WalletStoreError};
+use crate::store::{Store, WalletStore, WalletStoreError};
 use crate::wallet::event_tail::EventTail;
 use crate::wallet::mempool_entries::RecentEntries;
 use crate::wallet::node::{Node, RECEIVING_TURNS};
@@ -33,8 +33,8 @@ use crate::webhooks::AttemptCounts;
 /// A wallet: its invoices, its users and its balance.
 ///
 /// Every acknowledged change is durable. Reading goes on while changes wait for the disk.
-pub struct Wallet<S = RedbWalletStore> {
-    pub(crate) store: S,
+pub struct Wallet {
+    pub(crate) store: Arc<dyn Store>,
     /// The name of the log of events.
     pub(super) log: LogName,
     pub(super) keystore: Arc<Keystore>,
@@ -74,11 +74,11 @@ pub struct Wallet<S = RedbWalletStore> {
     pub(crate) webhook_attempts: AttemptCounts,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Opens the wallet in `store` with the seed in `keystore`. A new wallet gets a new seed. The
     /// seed is durable before the store refers to it.
     pub async fn open(
-        store: S,
+        store: Arc<dyn Store>,
         keystore: impl Into<Arc<Keystore>>,
         settings: WalletSettings,
     ) -> Result<Self, Error> {
@@ -88,7 +88,7 @@ impl<S: WalletStore> Wallet<S> {
     /// Opens the wallet. If the store is new, its audit log records `origin` as the origin of the
     /// seed: made or imported.
     pub async fn open_of(
-        store: S,
+        store: Arc<dyn Store>,
         keystore: impl Into<Arc<Keystore>>,
         settings: WalletSettings,
         origin: KeyEvent,
@@ -103,7 +103,7 @@ impl<S: WalletStore> Wallet<S> {
             }
         };
         let keys = seed.keys(settings.network)?;
-        join(&store).await?;
+        join(&*store).await?;
         match store.get(GetOwner).await? {
             Some(owner) if owner == keys.fingerprint => {}
             Some(_) => return Err(Error::OtherSeed),
@@ -206,8 +206,8 @@ impl<S: WalletStore> Wallet<S> {
     }
 
     /// The wallet's store.
-    pub fn store(&self) -> &S {
-        &self.store
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
     }
 }
 
@@ -216,7 +216,7 @@ impl<S: WalletStore> Wallet<S> {
 const MOVING_PATIENCE: Duration = Duration::from_secs(7);
 
 /// Begins to use a wallet.
-async fn join(store: &impl WalletStore) -> Result<(), WalletStoreError> {
+async fn join(store: &dyn Store) -> Result<(), WalletStoreError> {
     let deadline = Instant::now() + MOVING_PATIENCE;
     let mut after = None;
     loop {
@@ -231,8 +231,8 @@ async fn join(store: &impl WalletStore) -> Result<(), WalletStoreError> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Wallet<S> {
+impl fmt::Debug for Wallet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wallet").field("store", &self.store).finish_non_exhaustive()
+        f.debug_struct("Wallet").field("log", &self.log).finish_non_exhaustive()
     }
 }

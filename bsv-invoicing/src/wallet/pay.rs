@@ -37,7 +37,7 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Pays to a payment URL. For a URL that is already paid, this returns the same payment again.
     /// While the outcome is open, it sends the same transaction again. After a refusal, it makes a
     /// new payment.
@@ -114,7 +114,7 @@ impl<S: WalletStore> Wallet<S> {
     }
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Fails if what is reserved would cost more than the wallet's limit, its fee included.
     pub(super) fn check_cost(&self, reservation: &Reservation) -> Result<(), Error> {
         check_limit(reservation.selection.cost(), Some(self.settings.pay_limit))

@@ -46,7 +46,7 @@ const ELSEWHERE_PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks what became of that.
 const ELSEWHERE_PERIOD: Duration = Duration::from_millis(50);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Receives a payment of an invoice: checks it and offers it to the network. Returns once the
     /// network shows it and that is durable. The same payment gets the same answer every time.
     ///

@@ -39,7 +39,7 @@ pub struct Recovery {
     pub balance: u64,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Finds the coins of a new wallet whose seed was used before, and stores them. It reads the
     /// blocks from a height on, and the mempool. `progress` gets the height of each block and the
     /// height of the last block.

@@ -65,7 +65,7 @@ struct Planned {
     spending: Spending,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Refunds an invoice: the surplus, or what the draft says. If the idempotency key is already
     /// known, this returns the refund that was made first, unless that one is lost.
     ///

@@ -28,7 +28,7 @@ const WARNING_PERIOD: Duration = Duration::from_secs(10 * 60);
 /// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Keeps the wallet alive until `shutdown` completes: expires invoices, follows transactions,
     /// finds payments that come without a payment message, and sends events to webhooks. Failures
     /// are logged, and the work is tried again.

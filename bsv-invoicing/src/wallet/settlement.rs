@@ -9,7 +9,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The details of an invoice's state.
     pub async fn settlement(&self, id: &str) -> Result<Settlement, Error> {
         let invoice = self.invoice(id).await?;

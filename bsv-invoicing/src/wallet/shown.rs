@@ -69,7 +69,7 @@ pub(crate) fn not_shown() -> Error {
     Error::OutcomeUnknown(reason.to_owned())
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Finds out where the network has a transaction, and records it. Returns whether the network
     /// has it.
     pub(crate) async fn look(

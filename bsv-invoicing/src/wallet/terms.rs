@@ -3,13 +3,12 @@
 use crate::dpp::{Destination, FeeRate, Fees, Terms};
 use crate::error::Error;
 use crate::model::invoice::{Invoice, InvoiceState};
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 /// The addition to the memo of an invoice for which only payments in blocks count.
 const COUNTS_IN_A_BLOCK: &str = " (a payment counts once it is in a block)";
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The terms of an invoice that can be paid.
     pub async fn terms(&self, id: &str) -> Result<Terms, Error> {
         let invoice = self.invoice(id).await?;

@@ -2,10 +2,9 @@
 
 use crate::model::clock::{Clock, ClockDoubt};
 use crate::model::time::Timestamp;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The clock, as it is now. If several processes may use the store, the store's clock counts.
     fn clock(&self) -> &Clock {
         self.clock.read(self.shown_time())

@@ -33,7 +33,7 @@ use crate::wallet::Wallet;
 /// How many rows are read at once to fill the filter.
 const PAGE: usize = 1_000;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Fills the filter with all watched scripts, and with all transactions that may have outputs
     /// of the wallet.
     async fn load_filter(&self) -> Result<(), Error> {

@@ -27,11 +27,11 @@ const MAX_TYPES_LEN: usize = 2048;
 /// How many events are looked at in one step of a replay.
 const REPLAYED_AT_ONCE: usize = 1000;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The sender of this wallet's events. It sends while it runs.
     pub(crate) fn webhook_sender(
         self: &Arc<Self>,
-    ) -> Arc<WebhookSender<S, Arc<HttpWebhooks>, WalletClock<S>>> {
+    ) -> Arc<WebhookSender<Arc<HttpWebhooks>, WalletClock>> {
         let client = Arc::clone(&self.webhook_client);
         WebhookSender::new(Arc::clone(self), client, WalletClock(Arc::clone(self)))
     }

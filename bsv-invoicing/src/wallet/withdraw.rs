@@ -70,7 +70,7 @@ impl WithdrawalDraft {
     }
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Sends money to an address or a script. If the idempotency key is already known, this returns
     /// the withdrawal that was made first.
     ///

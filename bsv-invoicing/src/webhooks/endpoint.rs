@@ -38,8 +38,8 @@ const GATHERING: Duration = Duration::from_millis(2);
 const READ_AHEAD: usize = 100;
 
 /// The state of the task of a webhook.
-pub(super) struct Endpoint<S, C, K> {
-    sender: Arc<WebhookSender<S, C, K>>,
+pub(super) struct Endpoint<C, K> {
+    sender: Arc<WebhookSender<C, K>>,
     id: WebhookId,
     webhook: Webhook,
     filter: EventFilter,
@@ -75,10 +75,10 @@ pub(super) struct Endpoint<S, C, K> {
     change_count: u64,
 }
 
-impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
+impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
     /// Reads a webhook, if it exists.
     pub(super) async fn load(
-        sender: Arc<WebhookSender<S, C, K>>,
+        sender: Arc<WebhookSender<C, K>>,
         id: WebhookId,
     ) -> Result<Option<Self>, Error> {
         let changes = sender.wallet.webhook_changes();

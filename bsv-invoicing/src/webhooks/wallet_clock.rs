@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::time::Timestamp;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::webhooks::client::WebhookClock;
 
@@ -11,9 +10,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// The wallet's clock for webhooks.
 #[derive(Debug)]
-pub struct WalletClock<S>(pub Arc<Wallet<S>>);
+pub struct WalletClock(pub Arc<Wallet>);
 
-impl<S: WalletStore> WebhookClock for WalletClock<S> {
+impl WebhookClock for WalletClock {
     fn now(&self) -> Timestamp {
         self.0.now()
     }

@@ -6,7 +6,12 @@ use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
-use bsv_invoicing::ledger::rows::{OUTSIDE_BLOCKS, Paid};
+use bsv_invoicing::ledger::rows::{
+    AllFigures, Counted, Engine, Events, Expiries, FollowedTransactions, InFlight, Incoming,
+    Invoices, Messages, MinedAt, OUTSIDE_BLOCKS, Outgoing, Paid, PostingUrls, Proofs,
+    RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Spendable, Spends,
+    TransactionNumbers, Transactions, Wishes,
+};
 use bsv_invoicing::{
     BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, RawBytes, ReceiptKey,
     Timestamp, TransactionState,
@@ -19,11 +24,11 @@ use crate::told::{Entry, Owner, Told, counts, is_lost, spends};
 /// Compares all rows about money with what follows from what the wallet was told.
 pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     let holders = told.holders();
-    let figures = rows.figures.get(&()).cloned().unwrap_or_default();
+    let figures = rows.get::<AllFigures>(&()).unwrap_or_default();
     assert_eq!(figures.holdings, told.holdings(&holders), "what the wallet holds");
     let held = figures.holdings.balance() + figures.holdings.waiting;
     assert_eq!(moved(rows) + i128::from(told.spent_before_shown(&holders)), i128::from(held));
-    assert_eq!(rows.spendable, told.spendable(&holders), "what can be spent");
+    assert_eq!(rows.all::<Spendable>(), told.spendable(&holders), "what can be spent");
 
     let expected = told.entries.iter().map(|(number, it)| {
         let shown = &network.transactions[it.transaction];
@@ -34,25 +39,32 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
         };
         (*number, (shown.txid, it.purpose, it.state, it.shown, raw))
     });
-    let stored = rows.transactions.iter();
+    let stored = rows.all::<Transactions>().into_iter();
     let stored =
-        stored.map(|(number, it)| (*number, (it.txid, it.purpose, it.state, it.shown, it.raw)));
+        stored.map(|(number, it)| (number, (it.txid, it.purpose, it.state, it.shown, it.raw)));
     same(stored, expected, "transactions");
     let kept = told.entries.iter().filter(|(_, it)| !it.are_bytes_dropped);
-    same(rows.raw_transactions.keys(), kept.map(|(number, _)| number), "bytes of transactions");
+    same(
+        rows.all::<RawTransactions>().into_keys(),
+        kept.map(|(number, _)| *number),
+        "bytes of transactions",
+    );
     let txid = |it: &Entry| network.transactions[it.transaction].txid;
     let expected = told.entries.iter().map(|(number, it)| (txid(it), *number));
-    same_set(rows.transaction_numbers.keys().copied(), expected, "numbers of transactions");
+    same_set(rows.all::<TransactionNumbers>().into_keys(), expected, "numbers of transactions");
 
     let expected = told
         .receipts()
         .map(|(key, it, _)| (key, (it.satoshis, it.key, holders.get(&key).copied())));
-    let stored = rows.receipts.iter().map(|(key, it)| (*key, (it.satoshis, it.key, it.spender)));
+    let stored = rows
+        .all::<Receipts>()
+        .into_iter()
+        .map(|(key, it)| (key, (it.satoshis, it.key, it.spender)));
     same(stored, expected, "receipts");
 
     let reserved = told.reservations.iter().map(|(number, keys)| (*number, keys.clone()));
-    let stored = rows.reservations.iter();
-    let stored = stored.map(|(number, keys)| (*number, keys.iter().copied().collect()));
+    let stored = rows.all::<Reservations>().into_iter();
+    let stored = stored.map(|(number, keys)| (number, keys.into_iter().collect()));
     same(stored, reserved, "reservations");
 
     check_indexes(rows, told);
@@ -62,7 +74,7 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
 
 /// Compares the blocks of transactions with the main chain, as far as the wallet was told of it.
 pub(crate) fn check_blocks(rows: &MemoryRows, network: &Network, untold: &[BlockPlace]) {
-    for block in rows.transactions.values().filter_map(|it| it.state.block()) {
+    for block in rows.all::<Transactions>().into_values().filter_map(|it| it.state.block()) {
         assert!(network.chain.contains(&block) || untold.contains(&block), "{block:?} is lost");
     }
 }
@@ -80,28 +92,28 @@ fn moved(rows: &MemoryRows) -> i128 {
 fn check_indexes(rows: &MemoryRows, told: &Told) {
     let entries = || told.entries.iter();
     let expected = entries().flat_map(|(number, it)| it.spends.iter().map(|key| (*number, *key)));
-    same(rows.spends.keys().copied(), expected, "what spends what");
+    same(rows.all::<Spends>().into_keys(), expected, "what spends what");
     let expected = entries().filter_map(|(number, it)| Some((it.state.block()?.height, *number)));
-    same_set(rows.mined_at.keys().copied(), expected, "what is in which block");
+    same_set(rows.all::<MinedAt>().into_keys(), expected, "what is in which block");
     let expected = entries().filter_map(|(number, it)| Some((*number, it.until?)));
-    same(rows.followed.iter().map(|(number, it)| (*number, *it)), expected, "what is followed");
+    same(rows.all::<FollowedTransactions>().into_iter(), expected, "what is followed");
     for (number, it) in entries() {
         let is_settled = matches!(it.state, TransactionState::Mined(_)) || is_lost(it.state);
         assert!(is_settled || it.until.is_some(), "{number} is open, and not followed");
     }
     let proofs = entries().flat_map(|(number, it)| (1..=it.proofs).map(|proof| (*number, proof)));
-    same(rows.proofs.keys().copied(), proofs, "proofs");
+    same(rows.all::<Proofs>().into_keys(), proofs, "proofs");
 }
 
 fn check_invoices(rows: &MemoryRows, told: &Told) {
     let flying = told.invoices.keys().filter_map(|it| Some((*it, told.in_flight(*it)?)));
-    same(rows.in_flight.iter().map(|(it, number)| (*it, *number)), flying, "what is offered");
+    same(rows.all::<InFlight>().into_iter(), flying, "what is offered");
     let is_paid =
         told.invoices.iter().map(|(it, invoice)| (*it, (told.is_paid(*it), invoice.is_deleted)));
     let stored = rows
-        .invoices
-        .iter()
-        .map(|(number, it)| (*number, (it.payment_received_at.is_some(), it.deleted_at.is_some())));
+        .all::<Invoices>()
+        .into_iter()
+        .map(|(number, it)| (number, (it.payment_received_at.is_some(), it.deleted_at.is_some())));
     same(stored, is_paid, "which invoices are paid, and which deleted");
     let paying = |(number, it): (&u64, &Entry)| {
         let number = *number;
@@ -114,11 +126,11 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
         paid
     };
     let expected: BTreeMap<_, _> = told.entries.iter().flat_map(paying).collect();
-    assert_eq!(rows.incoming, expected, "which transactions pay which invoices, and what");
+    assert_eq!(rows.all::<Incoming>(), expected, "which transactions pay which invoices, and what");
     let wishes = told.entries.iter().filter_map(|(number, it)| Some((*number, it.wish.clone()?)));
-    same(rows.refunds.iter().map(|(it, wish)| (*it, wish.clone())), wishes, "wishes for refunds");
+    same(rows.all::<Refunds>().into_iter(), wishes, "wishes for refunds");
     let received = told.invoices.keys().map(|it| (*it, told.received(*it)));
-    let stored = |it: &u64| rows.received_for.get(it).copied().unwrap_or_default();
+    let stored = |it: &u64| rows.get::<ReceivedFor>(it).unwrap_or_default();
     let stored = told.invoices.keys().map(|it| (*it, stored(it)));
     same(stored, received, "what was received");
     check_counting(rows, told);
@@ -134,10 +146,10 @@ fn check_counting(rows: &MemoryRows, told: &Told) {
         let height = it.state.block().map_or(OUTSIDE_BLOCKS, |block| block.height);
         (invoice, height, number)
     });
-    same_set(rows.counted.keys().copied(), counted, "which payments count");
+    same_set(rows.all::<Counted>().into_keys(), counted, "which payments count");
     let wishes = counting().filter(|(.., it)| it.wish.is_some());
     let wishes = wishes.map(|(invoice, number, _)| (invoice, number));
-    same_set(rows.wishes.keys().copied(), wishes, "wishes that count");
+    same_set(rows.all::<Wishes>().into_keys(), wishes, "wishes that count");
     for invoice in invoices() {
         let now = Timestamp::from_micros(0);
         let refundable = GetRefundable(invoice, now).run(rows).unwrap();
@@ -154,17 +166,21 @@ fn check_counting(rows: &MemoryRows, told: &Told) {
 fn check_payments(rows: &MemoryRows, told: &Told) {
     let expected =
         told.payments.iter().map(|(number, it)| (*number, (it.transaction, it.cancellation)));
-    let stored = rows.outgoing.iter();
-    let stored = stored.map(|(number, it)| (*number, (it.transaction, it.cancellation)));
+    let stored = rows.all::<Outgoing>().into_iter();
+    let stored = stored.map(|(number, it)| (number, (it.transaction, it.cancellation)));
     same(stored, expected, "payments");
     let open = told
         .payments
         .iter()
         .filter(|(_, it)| it.purpose.url().is_some())
         .filter(|(_, it)| told.state(it.transaction) == TransactionState::Offered);
-    let open: Vec<_> = open.map(|(number, _)| number).collect();
-    same(rows.messages.keys(), open.iter().copied(), "messages to payees");
-    same(rows.posting_urls.keys(), open.into_iter(), "the URLs that they are posted to");
+    let open: Vec<_> = open.map(|(number, _)| *number).collect();
+    same(rows.all::<Messages>().into_keys(), open.iter().copied(), "messages to payees");
+    same(
+        rows.all::<PostingUrls>().into_keys(),
+        open.into_iter(),
+        "the URLs that they are posted to",
+    );
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(
@@ -242,13 +258,14 @@ impl Replay {
     /// Reads the new events. Returns their number.
     pub(crate) fn read(&mut self, rows: &MemoryRows) -> usize {
         let from = self.read + 1;
-        let new = rows.events.range(from..);
-        let count = new.clone().count();
+        let engine: &dyn Engine = rows;
+        let new = engine.range::<Events>(from..).unwrap();
+        let count = new.len();
         for (number, event) in new {
-            assert_eq!(*number, self.read + 1, "events without a gap");
+            assert_eq!(number, self.read + 1, "events without a gap");
             assert!(self.last_at.is_none_or(|last| last <= event.at), "events in order");
-            (self.read, self.last_at) = (*number, Some(event.at));
-            self.hear(rows, event);
+            (self.read, self.last_at) = (number, Some(event.at));
+            self.hear(rows, &event);
         }
         count
     }
@@ -263,7 +280,7 @@ impl Replay {
                 return;
             }
             Kind::InvoicePaid | Kind::InvoiceUnpaid => {
-                let sums = payment(event).sums.unwrap();
+                let sums = payment(event).sums;
                 assert_eq!(sums.due == 0, kind == Kind::InvoicePaid, "{event:?}");
                 self.invoices.insert(subject, kind);
                 return;
@@ -320,7 +337,7 @@ impl Replay {
             self.outgoing.insert(subject, heard);
         } else if kind.name().starts_with("invoice.") {
             let details = payment(event);
-            self.sums.insert(subject, details.sums.unwrap());
+            self.sums.insert(subject, details.sums);
             self.incoming.insert(details.transaction, heard);
             let owner = (Some(subject), None);
             self.paid.insert((details.transaction, owner), (heard, details.satoshis));
@@ -328,7 +345,7 @@ impl Replay {
             self.incoming.insert(subject, heard);
             let (user, satoshis) = match event.details {
                 EventDetails::Receipt(details) => (details.user, details.satoshis),
-                _ => (None, rows.transactions[&subject].satoshis),
+                _ => (None, rows.get::<Transactions>(&subject).unwrap().satoshis),
             };
             self.paid.insert((subject, (None, user)), (heard, satoshis));
         }
@@ -393,7 +410,7 @@ impl Replay {
             let is_expired = self.invoices.get(number) == Some(&EventKind::InvoiceExpired);
             let is_waiting = !invoice.is_deleted && !told.is_paid(*number);
             if is_waiting && told.in_flight(*number).is_none() {
-                let is_expected = rows.expiries.contains_key(&(invoice.expires_at, *number));
+                let is_expected = rows.get::<Expiries>(&(invoice.expires_at, *number)).is_some();
                 assert!(is_expected || is_expired, "invoice {number} will never be told expired");
             }
         }
@@ -409,9 +426,10 @@ pub(crate) struct Visible {
 
 impl Visible {
     pub(crate) fn of(rows: &MemoryRows) -> Self {
-        let paid = rows.invoices.values().filter(|it| it.payment_received_at.is_some());
+        let paid =
+            rows.all::<Invoices>().into_values().filter(|it| it.payment_received_at.is_some());
         Self {
-            balance: rows.figures.get(&()).map_or(0, |it| it.holdings.balance()),
+            balance: rows.get::<AllFigures>(&()).map_or(0, |it| it.holdings.balance()),
             paid: paid.map(|it| it.number).collect(),
         }
     }
@@ -453,14 +471,18 @@ pub(crate) fn check_one_per_purpose(told: &Told, network: &Network, new: u64) {
 
 /// The receipts, the balance and the invoices, to compare before with after.
 pub(crate) fn books(rows: &MemoryRows) -> impl PartialEq + std::fmt::Debug + use<> {
-    let receipts: Vec<(ReceiptKey, _)> = rows.receipts.clone().into_iter().collect();
-    let paid = rows.invoices.values().map(|it| (it.number, it.payment_received_at.is_some()));
-    let states = rows.transactions.iter().map(|(number, it)| (*number, counts(it.state)));
-    let balance = rows.figures.get(&()).map(|it| it.holdings.balance());
+    let receipts: Vec<(ReceiptKey, _)> = rows.all::<Receipts>().into_iter().collect();
+    let paid = rows
+        .all::<Invoices>()
+        .into_values()
+        .map(|it| (it.number, it.payment_received_at.is_some()));
+    let states =
+        rows.all::<Transactions>().into_iter().map(|(number, it)| (number, counts(it.state)));
+    let balance = rows.get::<AllFigures>(&()).map(|it| it.holdings.balance());
     (
         balance,
         receipts,
-        rows.spendable.clone(),
+        rows.all::<Spendable>(),
         paid.collect::<Vec<_>>(),
         states.collect::<Vec<_>>(),
     )

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bsv_invoicing::ledger::rows::AllFigures;
 use bsv_invoicing::ledger::{CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Watch};
 use bsv_invoicing::{Chain, EncodedTransaction, KeyPath, Purpose, TransactionState, UserDraft};
 use bsv_tx::{Script, TxOut};
@@ -80,7 +81,7 @@ impl World {
         let (came_at, at) = (self.now(), self.at(&self.rows));
         let transaction = (&self.network.transactions[index].transaction).into();
         let shown = vec![Noticed { transaction, place, came_at }];
-        let number = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction) + 1;
+        let number = self.rows.get::<AllFigures>(&()).map_or(0, |it| it.last_transaction) + 1;
         self.execute(&Notice { shown, now: came_at }, |world, _| {
             let purpose = match world.network.transactions[index].coinbase_of {
                 Some(_) => Purpose::Coinbase,

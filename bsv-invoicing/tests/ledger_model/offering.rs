@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bsv_invoicing::ledger::rows::Expiries;
 use bsv_invoicing::ledger::{CreateInvoice, DeleteInvoice, Offer, Offered, Refusal, Sweep};
 use bsv_invoicing::{
     Chain, IdCipher, InvoiceDraft, KeyPath, NewId, NewReceipt, Purpose, TransactionState,
@@ -72,7 +73,7 @@ impl World {
                     && world.told.in_flight(**number).is_none()
             });
             for (number, it) in due {
-                let is_expected = world.rows.expiries.contains_key(&(it.expires_at, *number));
+                let is_expected = world.rows.get::<Expiries>(&(it.expires_at, *number)).is_some();
                 assert!(!is_expected, "invoice {number} is due, and was not swept");
             }
         });

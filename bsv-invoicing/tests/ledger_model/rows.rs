@@ -1,187 +1,76 @@
 //! A back end of maps in memory, which can be cloned and compared.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
+use bsv_invoicing::WalletStoreError;
 use bsv_invoicing::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Counted, Damaged, Deliveries,
-    DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
-    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
-    InvoicesByReference, KeyRange, Kind, LastRefunds, Marked, Messages, MinedAt, NewlyWatched,
-    Order, Outgoing, OutgoingByUrl, Owner, PostingUrls, Processes, Proofs, RawTransactions,
-    ReadTable, Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf,
-    Rules, Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users,
-    WatchBacklog, Watched, WebhookChanges, Webhooks, Wishes, Withdrawals,
+    Change, Engine, KeyRange, Kind, NewAuditEntry, Order, RawRow, Row, RowKey, Table,
 };
-use bsv_invoicing::ledger::{Books, Command, Refusal};
-use bsv_store::{AuditEntry, KeyEvent};
+use bsv_invoicing::ledger::{BooksOn, Command, Refusal};
+use bsv_store::{KeyEvent, StoreError};
 
-/// Why a command did nothing.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    /// The rows do not fit together. This is always a mistake of the rules.
-    Damaged(Damaged),
-    Refused(Refusal),
-}
-
-impl From<Damaged> for Fault {
-    fn from(damaged: Damaged) -> Self {
-        Self::Damaged(damaged)
-    }
-}
-
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-macro_rules! memory_rows {
-    ($($field:ident: $kind:ident,)*) => {
-        /// All rows, by kind.
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub(crate) struct MemoryRows {
-            $(pub(crate) $field: BTreeMap<<$kind as Kind>::Key, <$kind as Kind>::Row>,)*
-            audit_log: Vec<(KeyEvent, String)>,
-        }
-
-        $(
-            impl ReadTable<$kind> for MemoryRows {
-                fn read(
-                    &self,
-                    key: &<$kind as Kind>::Key,
-                ) -> Result<Option<<$kind as Kind>::Row>, Fault> {
-                    Ok(self.$field.get(key).cloned())
-                }
-
-                fn scan(
-                    &self,
-                    range: KeyRange<'_, $kind>,
-                    order: Order,
-                    limit: usize,
-                ) -> Result<RowsOf<$kind>, Fault> {
-                    Ok(scan(&self.$field, range, order, limit))
-                }
-            }
-
-            impl Table<$kind> for MemoryRows {
-                fn write(
-                    &mut self,
-                    key: &<$kind as Kind>::Key,
-                    row: &<$kind as Kind>::Row,
-                ) -> Result<(), Fault> {
-                    self.$field.insert(key.clone(), row.clone());
-                    Ok(())
-                }
-
-                fn write_new(
-                    &mut self,
-                    key: &<$kind as Kind>::Key,
-                    row: &<$kind as Kind>::Row,
-                ) -> Result<(), Fault> {
-                    let before = self.$field.insert(key.clone(), row.clone());
-                    assert_eq!(before, None, "{key:?} has a row already");
-                    Ok(())
-                }
-
-                fn erase(&mut self, key: &<$kind as Kind>::Key) -> Result<bool, Fault> {
-                    Ok(self.$field.remove(key).is_some())
-                }
-            }
-        )*
-    };
-}
-
-memory_rows! {
-    invoices: Invoices,
-    invoices_by_reference: InvoicesByReference,
-    users: Users,
-    events: Events,
-    event_log: EventLog,
-    webhooks: Webhooks,
-    webhook_changes: WebhookChanges,
-    deliveries: Deliveries,
-    deliveries_by_time: DeliveriesByTime,
-    expiries: Expiries,
-    idempotent_answers: IdempotentAnswers,
-    idempotency_ages: IdempotencyAges,
-    figures: AllFigures,
-    owner: Owner,
-    followed_tip: FollowedTip,
-    reorganisations: Reorganisations,
-    catch_up: CatchUp,
-    accounts: Accounts,
-    rules: Rules,
-    watched: Watched,
-    newly_watched: NewlyWatched,
-    watch_backlog: WatchBacklog,
-    rescan: Rescan,
-    transactions: Transactions,
-    transaction_numbers: TransactionNumbers,
-    raw_transactions: RawTransactions,
-    ancestors: Ancestors,
-    receipts: Receipts,
-    spendable: Spendable,
-    immature: Immature,
-    unassigned: Unassigned,
-    unlisted: Unlisted,
-    spends: Spends,
-    incoming: Incoming,
-    received_for: ReceivedFor,
-    counted: Counted,
-    wishes: Wishes,
-    marked: Marked,
-    in_flight: InFlight,
-    refunds: Refunds,
-    outgoing: Outgoing,
-    messages: Messages,
-    posting_urls: PostingUrls,
-    outgoing_by_url: OutgoingByUrl,
-    last_refunds: LastRefunds,
-    withdrawals: Withdrawals,
-    reservations: Reservations,
-    processes: Processes,
-    claims: Claims,
-    followed: FollowedTransactions,
-    proofs: Proofs,
-    mined_at: MinedAt,
+/// All rows, by their tables.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MemoryRows {
+    rows: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>>,
+    audit_log: Vec<(KeyEvent, String)>,
 }
 
 impl Engine for MemoryRows {
-    type Error = Fault;
-}
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.rows.get(&table).and_then(|rows| rows.get(key)).cloned())
+    }
 
-impl AuditLog for MemoryRows {
-    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), Fault> {
-        self.audit_log.push((event, subject.to_owned()));
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
+        let Some(rows) = self.rows.get(&range.table).filter(|_| !range.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let rows = rows.range::<[u8], _>(range.bounds());
+        let copy = |(key, row): (&Vec<u8>, &Vec<u8>)| (key.clone(), row.clone());
+        Ok(match range.order {
+            Order::Ascending => rows.take(limit).map(copy).collect(),
+            Order::Descending => rows.rev().take(limit).map(copy).collect(),
+        })
+    }
+
+    fn write(&mut self, table: Table, key: Vec<u8>, change: Change) -> Result<(), StoreError> {
+        let rows = self.rows.entry(table).or_default();
+        match change {
+            Change::New(row) => {
+                let before = rows.insert(key, row);
+                assert_eq!(before, None, "a new row of {table:?} is there already");
+            }
+            Change::Set(row) => drop(rows.insert(key, row)),
+            Change::Gone => drop(rows.remove(&key)),
+        }
+        if rows.is_empty() {
+            self.rows.remove(&table);
+        }
         Ok(())
     }
 
-    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), Fault> {
-        unreachable!("no rule copies entries: {entry:?}")
+    fn append_audit(&mut self, entry: NewAuditEntry<'_>) -> Result<(), StoreError> {
+        let NewAuditEntry::Next(event, subject) = entry else {
+            unreachable!("no rule copies entries: {entry:?}")
+        };
+        self.audit_log.push((event, subject.to_owned()));
+        Ok(())
     }
 }
 
-fn scan<K: Clone + Ord, V: Clone>(
-    rows: &BTreeMap<K, V>,
-    (start, end): (Bound<&K>, Bound<&K>),
-    order: Order,
-    limit: usize,
-) -> Vec<(K, V)> {
-    let is_empty = match (start, end) {
-        (Bound::Included(start), Bound::Included(end)) => start > end,
-        (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end))
-        | (Bound::Excluded(start), Bound::Included(end)) => start >= end,
-        _ => false,
-    };
-    if is_empty {
-        return Vec::new();
+impl MemoryRows {
+    /// All rows of a kind.
+    pub(crate) fn all<K: Kind>(&self) -> BTreeMap<K::Key, K::Row> {
+        let read = |(key, row): (&Vec<u8>, &Vec<u8>)| {
+            (K::Key::decode(&mut &**key).unwrap(), K::Row::decode(row).unwrap())
+        };
+        self.rows.get(&K::TABLE).into_iter().flatten().map(read).collect()
     }
-    let range = rows.range((start.cloned(), end.cloned()));
-    let copy = |(key, row): (&K, &V)| (key.clone(), row.clone());
-    match order {
-        Order::Ascending => range.take(limit).map(copy).collect(),
-        Order::Descending => range.rev().take(limit).map(copy).collect(),
+
+    /// The row of a key.
+    pub(crate) fn get<K: Kind>(&self, key: &K::Key) -> Option<K::Row> {
+        let rows: &dyn Engine = self;
+        rows.get::<K>(key).unwrap()
     }
 }
 
@@ -202,12 +91,12 @@ impl MemoryRows {
                 *self = rows;
                 Ok(answer)
             }
-            (Err(Fault::Refused(refusal)), Err(Fault::Refused(again))) => {
+            (Err(WalletStoreError::Refused(refusal)), Err(WalletStoreError::Refused(again))) => {
                 assert_eq!(format!("{refusal:?}"), format!("{again:?}"), "run again: the refusal");
                 assert_eq!(*self, rows, "a refused command has written: {refusal}");
                 Err(refusal)
             }
-            (Err(Fault::Damaged(damaged)), _) => panic!("{damaged}"),
+            (Err(WalletStoreError::Store(error)), _) => panic!("{error}"),
             (answer, again) => panic!("run again: {answer:?}, and then {again:?}"),
         }
     }
@@ -219,8 +108,8 @@ impl MemoryRows {
         answer.unwrap();
     }
 
-    fn try_execute<C: Command>(self, command: &C) -> (Self, Result<C::Answer, Fault>) {
-        let mut books = Books::open(self).expect("maps can be read");
+    fn try_execute<C: Command>(self, command: &C) -> (Self, Result<C::Answer, WalletStoreError>) {
+        let mut books = BooksOn::open(self).expect("maps can be read");
         let answer = command.run(&mut books);
         (books.close().expect("maps can be written"), answer)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bsv_invoicing::ledger::rows::FollowedBlock;
+use bsv_invoicing::ledger::rows::{AllFigures, FollowedBlock};
 use bsv_invoicing::ledger::{
     CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
     Recover, Recovered, Refusal, See,
@@ -222,7 +222,7 @@ impl World {
             Place::Block(block) => Some(block),
             Place::Nowhere | Place::Mempool => None,
         };
-        let last = self.rows.figures.get(&()).map_or(0, |it| it.last_transaction);
+        let last = self.rows.get::<AllFigures>(&()).map_or(0, |it| it.last_transaction);
         let found = Recovered {
             number: last + 1,
             transaction: (&self.network.transactions[index].transaction).into(),

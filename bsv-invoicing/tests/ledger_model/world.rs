@@ -3,6 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use bsv_invoicing::ledger::rows::{
+    AllFigures, Proofs, Reorganisations, Reservations, Transactions,
+};
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See,
     SetRules, TellContested,
@@ -180,7 +183,7 @@ impl World {
 
     /// The time of an event that happens now.
     pub(crate) fn at(&self, rows: &MemoryRows) -> Timestamp {
-        let last = rows.figures.get(&()).map_or(0, |it| it.last_event_at);
+        let last = rows.get::<AllFigures>(&()).map_or(0, |it| it.last_event_at);
         self.now().max(Timestamp::from_micros(last))
     }
 
@@ -198,7 +201,7 @@ impl World {
         let mark = MarkRead { transaction, sequence: 1, is_read };
         let is_there = self.execute(&mark, |_, _| ()).unwrap();
         assert_eq!(is_there, self.told.entries[&transaction].proofs > 0);
-        let found = self.rows.proofs.get(&(transaction, 1));
+        let found = self.rows.get::<Proofs>(&(transaction, 1));
         assert!(found.is_none_or(|found| found.is_read == is_read));
     }
 
@@ -213,12 +216,13 @@ impl World {
         let Some(transaction) = self.any(choice, spends) else { return };
         let (mut rows, now) = (self.rows.clone(), self.at(&self.rows));
         rows.apply(&Displace { transaction, now });
-        let changed = self.rows.transactions.iter();
-        let changed = changed.filter(|(it, record)| rows.transactions[*it].state != record.state);
-        let changed: Vec<_> = changed.map(|(number, record)| (*number, record.state)).collect();
+        let changed = self.rows.all::<Transactions>().into_iter();
+        let after = rows.all::<Transactions>();
+        let changed = changed.filter(|(it, record)| after[it].state != record.state);
+        let changed: Vec<_> = changed.map(|(number, record)| (number, record.state)).collect();
         // A transaction that was only reserved or sent to a payee cannot be shown again.
         let is_all_shown = changed.iter().all(|(_, state)| spends(*state));
-        if !is_all_shown || rows.reservations != self.rows.reservations {
+        if !is_all_shown || rows.all::<Reservations>() != self.rows.all::<Reservations>() {
             return;
         }
         for (transaction, state) in changed {
@@ -248,7 +252,7 @@ pub(crate) fn checked(rows: &MemoryRows, block: BlockPlace) -> CheckedProof {
 
 /// How many reorganisations the wallet has followed.
 pub(crate) fn followed(rows: &MemoryRows) -> u64 {
-    rows.reorganisations.get(&()).copied().unwrap_or_default()
+    rows.get::<Reorganisations>(&()).unwrap_or_default()
 }
 
 pub(crate) fn proof(block: BlockPlace) -> Proof {

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bsv_invoicing::WalletStoreError;
 use bsv_invoicing::ledger::Query;
-use bsv_invoicing::ledger::rows::{Engine, KeyRange, Kind, Order, ReadRows, ReadTable, RowsOf};
+use bsv_invoicing::ledger::rows::{Change, Engine, KeyRange, NewAuditEntry, RawRow, Table};
+use bsv_store::StoreError;
 
 /// A query whose rows are counted.
+#[allow(dead_code, reason = "only the conformance suite uses it")]
 #[derive(Clone)]
 pub(crate) struct Counted<Q> {
     pub(crate) query: Q,
@@ -17,34 +20,34 @@ pub(crate) struct Counted<Q> {
 impl<Q: Query> Query for Counted<Q> {
     type Answer = Q::Answer;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Q::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Q::Answer, WalletStoreError> {
         self.query.run(&CountedRows { rows, count: &self.count })
     }
 }
 
-struct CountedRows<'r, R> {
-    rows: &'r R,
-    count: &'r AtomicUsize,
+/// Rows that are counted when they are read.
+pub(crate) struct CountedRows<'r> {
+    pub(crate) rows: &'r dyn Engine,
+    pub(crate) count: &'r AtomicUsize,
 }
 
-impl<R: ReadRows> Engine for CountedRows<'_, R> {
-    type Error = R::Error;
-}
-
-impl<K: Kind, R: ReadRows + ReadTable<K>> ReadTable<K> for CountedRows<'_, R> {
-    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, R::Error> {
+impl Engine for CountedRows<'_> {
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.count.fetch_add(1, Ordering::Relaxed);
-        ReadTable::<K>::read(self.rows, key)
+        self.rows.read(table, key)
     }
 
-    fn scan(
-        &self,
-        range: KeyRange<'_, K>,
-        order: Order,
-        limit: usize,
-    ) -> Result<RowsOf<K>, R::Error> {
-        let rows = ReadTable::<K>::scan(self.rows, range, order, limit)?;
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
+        let rows = self.rows.scan(range, limit)?;
         self.count.fetch_add(rows.len(), Ordering::Relaxed);
         Ok(rows)
+    }
+
+    fn write(&mut self, _: Table, _: Vec<u8>, _: Change) -> Result<(), StoreError> {
+        unreachable!("a query only reads")
+    }
+
+    fn append_audit(&mut self, _: NewAuditEntry<'_>) -> Result<(), StoreError> {
+        unreachable!("a query only reads")
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::ledger::{Command, Query};
-use bsv_invoicing::{RedbWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry, AuditPage};
+use bsv_invoicing::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, RedbWalletStore,
+    Store,
+};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreCounts};
 use tokio::sync::watch;
 
-use crate::counted::Counted;
+use crate::counted::CountedRows;
 
 pub(crate) struct CountingStore {
     store: RedbWalletStore,
@@ -25,41 +27,46 @@ impl CountingStore {
         self.rows.load(Ordering::Relaxed)
     }
 
-    fn counted<Q>(&self, query: Q) -> Counted<Q> {
-        Counted { query, count: Arc::clone(&self.rows) }
+    fn counted(&self, query: BoxedQuery) -> BoxedQuery {
+        let count = Arc::clone(&self.rows);
+        Box::new(move |rows| query(&CountedRows { rows, count: &count }))
     }
 }
 
-impl WalletStore for CountingStore {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        self.store.execute(command).await
+impl Store for CountingStore {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        self.store.run_command(weight, command)
     }
 
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.get(self.counted(query)).await
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.store.run_short(self.counted(query))
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.list(self.counted(query)).await
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.store.run_long(self.counted(query))
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.verify(query).await
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
+        self.store.run_on_disk(query)
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.store.last_event()
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.store.audit_log(page, limit).await
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        self.store.audit_log(page, limit)
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        self.store.verify_audit_log().await
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        self.store.verify_audit_log()
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        self.store.counts()
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        self.store.event_counts()
     }
 }

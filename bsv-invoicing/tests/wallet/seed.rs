@@ -1,4 +1,5 @@
 use std::fs;
+use std::sync::Arc;
 
 use bsv_invoicing::ledger::BeginAccount;
 use bsv_invoicing::ledger::queries::GetAccounts;
@@ -68,7 +69,8 @@ async fn keys_of_users_come_from_the_words_alone() {
         let place = Place::new();
         place.keystore().insert(SEED, WORDS.as_bytes()).unwrap();
         let settings = WalletSettings::new(network);
-        let wallet = Wallet::open(place.store(), place.keystore(), settings).await.unwrap();
+        let wallet =
+            Wallet::open(Arc::new(place.store()), place.keystore(), settings).await.unwrap();
         for expected in [
             "0355e03c2b2cb6447b26abc769f15f1f69ab7b84f8e128f0339aa7eff37fe4d1f6",
             "03d281664cad0f440a8da84af576298bfd5c71b89031023c9ec462ed9ca710be73",

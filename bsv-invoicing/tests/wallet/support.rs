@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_invoicing::{
@@ -37,7 +38,7 @@ impl Place {
 
     pub(crate) async fn try_open(&self) -> Result<Wallet, Error> {
         let settings = WalletSettings::new(Network::Regtest);
-        Wallet::open(self.store(), self.keystore(), settings).await
+        Wallet::open(Arc::new(self.store()), self.keystore(), settings).await
     }
 
     pub(crate) async fn open(&self) -> Wallet {
@@ -47,7 +48,7 @@ impl Place {
     /// A wallet whose invoices expire soon.
     pub(crate) async fn open_with_expiry(&self, expiry: Duration) -> Wallet {
         let settings = WalletSettings { expiry, ..WalletSettings::new(Network::Regtest) };
-        Wallet::open(self.store(), self.keystore(), settings).await.unwrap()
+        Wallet::open(Arc::new(self.store()), self.keystore(), settings).await.unwrap()
     }
 }
 

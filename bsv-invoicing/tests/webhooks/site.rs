@@ -31,7 +31,7 @@ pub(crate) struct Site {
 
 struct Running {
     wallet: Arc<Wallet>,
-    sender: Arc<WebhookSender<RedbWalletStore, Endpoints, TestClock>>,
+    sender: Arc<WebhookSender<Endpoints, TestClock>>,
     shutdown: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -69,7 +69,9 @@ impl Site {
             Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
         let lock = DirLock::acquire(dir, "test").unwrap();
         let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
-        Wallet::open(store, keystore, WalletSettings::new(Network::Regtest)).await.unwrap()
+        Wallet::open(Arc::new(store), keystore, WalletSettings::new(Network::Regtest))
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn start(&mut self) {
@@ -112,7 +114,7 @@ impl Site {
         &self.running.as_ref().unwrap().wallet
     }
 
-    pub(crate) fn sender(&self) -> &WebhookSender<RedbWalletStore, Endpoints, TestClock> {
+    pub(crate) fn sender(&self) -> &WebhookSender<Endpoints, TestClock> {
         &self.running.as_ref().unwrap().sender
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use bsv_invoicing::{PostgresWalletStore, Timestamp};
+use bsv_invoicing::{PostgresWalletStore, Timestamp, Wallet};
 use bsv_store::{FileError, StoreError, write_atomically};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tokio::time::{interval, sleep};
 use zeroize::Zeroizing;
 
 use super::scope::Grant;
-use crate::wallet_store::Wallet;
+use crate::wallet_store::database;
 
 /// The tokens that were made and are not revoked. The file `tokens.json` in the network's directory,
 /// or the database of the wallet, stores only their hashes.
@@ -196,7 +196,7 @@ impl Tokens {
         wallet: Arc<Wallet>,
         dir: &Path,
     ) -> Result<Self, TokenFileError> {
-        let Some(store) = wallet.store().database() else { return Self::open(dir) };
+        let Some(store) = database(&wallet) else { return Self::open(dir) };
         let mut tokens = read_rows(store)?;
         let path = dir.join(FILE_NAME);
         if let Some(of_file) = read_all(&path)? {
@@ -283,7 +283,7 @@ impl Tokens {
 
     /// The database in which they lie, if they do.
     fn database(&self) -> Option<&PostgresWalletStore> {
-        self.wallet.as_ref().and_then(|wallet| wallet.store().database())
+        self.wallet.as_ref().and_then(|wallet| database(wallet))
     }
 
     /// The tokens in the form of the file.

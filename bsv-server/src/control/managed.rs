@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use bsv_invoicing::Wallet;
 use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
@@ -19,7 +20,6 @@ use crate::minerid::Refusal;
 use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_log::RequestId;
 use crate::surface::Surface;
-use crate::wallet_store::Wallet;
 
 /// The things that an operator manages: the identities, the wallet, and their keys and settings.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
-use bsv_invoicing::Timestamp;
 use bsv_invoicing::ledger::webhooks::Lag;
+use bsv_invoicing::{Timestamp, Wallet};
 
 use super::exposition::{Exposition, Number};
 use crate::instance::Instance;
-use crate::wallet_store::Wallet;
 
 /// Writes the metrics of the wallet.
 pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{Checkout, Error};
+use bsv_invoicing::{Checkout, Error, Wallet};
 use bytes::Bytes;
 use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, LOCATION, VARY};
 use hyper::{Method, StatusCode, Uri};
@@ -19,7 +19,6 @@ use super::texts::Texts;
 use crate::config::WalletConfig;
 use crate::http::event_stream::{self, Pace, Stopping, StreamPlaces};
 use crate::http::{Answer, Declared, Peers, Problem, Received, answer, parameters};
-use crate::wallet_store::Wallet;
 
 /// Answers the requests of payment pages.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Checkout, Error};
+use bsv_invoicing::{Checkout, Error, Wallet};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -12,7 +12,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::state;
 use crate::http::Place;
 use crate::http::event_stream::{Blocks, Pace};
-use crate::wallet_store::Wallet;
 
 /// How long a stream waits before it looks again. Each stream looks after a change of any invoice,
 /// and there may be many streams.

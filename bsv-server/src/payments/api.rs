@@ -5,7 +5,7 @@ use bsv_invoicing::dpp::{
     Acknowledgement, ChannelMessage, Dialect, MAX_MESSAGE_LEN, Payment, PaymentError,
     read_posted_transaction,
 };
-use bsv_invoicing::{Error, IncomingState};
+use bsv_invoicing::{Error, IncomingState, Wallet};
 use bytes::Bytes;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, VARY, WWW_AUTHENTICATE,
@@ -18,7 +18,6 @@ use crate::http::{
     Answer, Declared, Matched, Peers, Problem, Received, Routes, answer, parameters,
 };
 use crate::page::{self, Page};
-use crate::wallet_store::Wallet;
 
 /// Answers the requests of payers.
 #[derive(Debug)]

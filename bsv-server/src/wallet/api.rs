@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use bsv_invoicing::{Holdings, Invoice, InvoiceDraft, PayDraft, UserDraft};
+use bsv_invoicing::{Holdings, Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet};
 use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -16,7 +16,6 @@ use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
-use crate::wallet_store::Wallet;
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]

@@ -5,13 +5,12 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bsv_invoicing::{Error, EventFilter, EventQuery, LogName, WrittenPage};
+use bsv_invoicing::{Error, EventFilter, EventQuery, LogName, Wallet, WrittenPage};
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::streams::PAUSE;
-use crate::wallet_store::Wallet;
 
 /// How many events are read at a time. A slow reader may have several such blocks held.
 pub(super) const PAGE: usize = 100;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Error, EventFilter, LogName};
+use bsv_invoicing::{Error, EventFilter, LogName, Wallet};
 use bytes::Bytes;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, StatusCode, Uri};
@@ -16,7 +16,6 @@ use super::events::{After, once};
 use super::headers::number;
 use crate::http::event_stream::{self, Blocks, Pace};
 use crate::http::{self, Answer, Problem};
-use crate::wallet_store::Wallet;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

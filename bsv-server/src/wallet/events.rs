@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use bsv_invoicing::{EventFilter, EventQuery, LogName};
+use bsv_invoicing::{EventFilter, EventQuery, LogName, Wallet};
 use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
 
 use super::event_places::EventPlaces;
 use super::headers::{number, set_next};
 use crate::http::{self, Answer, Problem, answer};
-use crate::wallet_store::Wallet;
 
 /// The most events of a page, and the default.
 const MAX_PAGE: usize = 1000;

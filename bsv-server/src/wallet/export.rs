@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bsv_invoicing::{Error, Movement, MovementKind, MovementPage, MovementQuery, Timestamp};
+use bsv_invoicing::{
+    Error, Movement, MovementKind, MovementPage, MovementQuery, Timestamp, Wallet,
+};
 use bytes::Bytes;
 use hyper::{Method, StatusCode, Uri};
 use serde::Serialize;
@@ -12,7 +14,6 @@ use tokio::time::sleep;
 
 use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
-use crate::wallet_store::Wallet;
 
 /// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Withdrawal, WithdrawalCost,
-    WithdrawalDraft,
+    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Wallet, Withdrawal,
+    WithdrawalCost, WithdrawalDraft,
 };
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::headers::{check_content_type, idempotency_key, number, set_location, set_next};
 use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
-use crate::wallet_store::Wallet;
 
 /// Describes a payment by the wallet for callers.
 pub(crate) fn describe(payment: &OutgoingPayment) -> Value {

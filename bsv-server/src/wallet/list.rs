@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bsv_invoicing::{
     Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, PaidByPage, PaidByQuery, Timestamp,
+    Wallet,
 };
 use bsv_tx::Txid;
 use bytes::Bytes;
@@ -15,7 +16,6 @@ use tokio::time::sleep;
 use super::headers::set_next;
 use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
-use crate::wallet_store::Wallet;
 
 /// The most invoices of a page. A streamed list is read in pages of this size.
 const MAX_PAGE: usize = 1000;

@@ -1,12 +1,11 @@
 //! Receipts that pay no invoice, and pages of receipts.
 
-use bsv_invoicing::{ReceiptKey, UnassignedReceipt};
+use bsv_invoicing::{ReceiptKey, UnassignedReceipt, Wallet};
 use hyper::{StatusCode, Uri};
 
 use super::headers::set_next;
 use super::received::PaymentJson;
 use crate::http::{self, Answer, Problem, answer};
-use crate::wallet_store::Wallet;
 
 /// The most receipts of a page.
 const MAX_PAGE: usize = 1000;

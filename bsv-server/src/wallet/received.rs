@@ -1,7 +1,7 @@
 //! Received payments, in the format for callers.
 
 use bsv_invoicing::{
-    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp,
+    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp, Wallet,
 };
 use hyper::{StatusCode, Uri};
 
@@ -9,7 +9,6 @@ use super::headers::set_next;
 use super::leaving::describe;
 use super::receipts::{ReceiptPage, receipt_id};
 use crate::http::{Answer, Problem, answer};
-use crate::wallet_store::Wallet;
 
 /// The state of an invoice, in numbers.
 #[derive(serde::Serialize)]

@@ -1,11 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Event, EventData};
+use bsv_invoicing::{Event, EventData, Wallet};
 use tokio::sync::watch;
 use tokio::time::sleep;
-
-use crate::wallet_store::Wallet;
 
 /// How many events are read at once. Each period logs at most as many.
 const PAGE: usize = 100;
@@ -159,7 +157,6 @@ mod tests {
     use bsv_tx::Network;
 
     use super::*;
-    use crate::wallet_store::AnyWalletStore;
 
     /// The logged text.
     #[derive(Clone, Default)]
@@ -183,7 +180,7 @@ mod tests {
         let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
         let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
         let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
-        let store = AnyWalletStore::Redb(store);
+        let store = Arc::new(store);
         let settings = WalletSettings::new(Network::Regtest);
         let wallet = Arc::new(Wallet::open(store, keystore, settings).await.unwrap());
         let mut story = Story { max_behind: 150, ..Story::new(Arc::clone(&wallet)) };

@@ -6,13 +6,14 @@ mod shown;
 use std::sync::Arc;
 
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
-use bsv_invoicing::{Error, ReplayDraft, SecretDraft, WebhookChange, WebhookDraft, WebhookId};
+use bsv_invoicing::{
+    Error, ReplayDraft, SecretDraft, Wallet, WebhookChange, WebhookDraft, WebhookId,
+};
 use hyper::{Method, StatusCode};
 
 use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
 use super::headers::{check_content_type, set_location};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::wallet_store::Wallet;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {

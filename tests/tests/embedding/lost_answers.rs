@@ -1,20 +1,19 @@
 //! A wallet whose store does a step and loses the answer.
 
-use std::any::type_name;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bsv_invoicing::ledger::queries::GetHoldings;
-use bsv_invoicing::ledger::{
-    CheckedProof, Command, Notice, Noticed, Query, ReserveWithdrawal, ShownPlace, Watch,
-};
+use bsv_invoicing::ledger::{CheckedProof, Notice, Noticed, ReservedWithdrawal, ShownPlace, Watch};
 use bsv_invoicing::{
-    BlockPlace, Chain, Error, KeyPath, NodeRpc, NodeSettings, Proof, RedbWalletStore, Timestamp,
-    Wallet, WalletSettings, WalletStore, WalletStoreError, WithdrawalDraft,
+    Answering, BlockPlace, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Chain, Error,
+    EventCounts, KeyPath, NodeRpc, NodeSettings, Proof, RedbWalletStore, Store, Timestamp, Wallet,
+    WalletSettings, WalletStore, WalletStoreError, WithdrawalDraft,
 };
 use bsv_store::{
-    AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError,
+    AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, Keystore, PlainKeys, StoreCounts,
+    StoreError,
 };
 use bsv_tests::Node;
 use bsv_tx::{
@@ -34,45 +33,59 @@ fn lost() -> WalletStoreError {
     StoreError::Panicked.into()
 }
 
-impl WalletStore for LosingStore {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
+impl LosingStore {
+    async fn run(
+        &self,
+        weight: usize,
+        command: BoxedCommand,
+    ) -> Result<BoxedAnswer, WalletStoreError> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(lost());
         }
-        let answer = self.store.execute(command).await?;
-        if type_name::<C>() == type_name::<ReserveWithdrawal>() {
+        let answer = self.store.run_command(weight, command).await?;
+        if answer.is::<ReservedWithdrawal>() {
             self.is_away.store(true, Ordering::SeqCst);
             return Err(lost());
         }
         Ok(answer)
     }
+}
 
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.get(query).await
+impl Store for LosingStore {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.run(weight, command))
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.list(query).await
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.store.run_short(query)
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.store.verify(query).await
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.store.run_long(query)
+    }
+
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
+        self.store.run_on_disk(query)
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.store.last_event()
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.store.audit_log(page, limit).await
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        self.store.audit_log(page, limit)
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        self.store.verify_audit_log().await
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        self.store.verify_audit_log()
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        self.store.counts()
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        self.store.event_counts()
     }
 }
 
@@ -114,7 +127,7 @@ async fn coins_that_were_reserved_without_an_answer_are_released() {
     let store = LosingStore { store, is_away: Arc::clone(&is_away) };
     let keystore = Keystore::open(&dir.path().join("keys"), None, PlainKeys::Allowed, "test");
     let settings = WalletSettings::new(Network::Regtest);
-    let wallet = Wallet::open(store, keystore.unwrap(), settings).await.unwrap();
+    let wallet = Wallet::open(Arc::new(store), keystore.unwrap(), settings).await.unwrap();
     let rpc = NodeRpc::new(NodeSettings {
         host: node.host.clone(),
         port: node.port,

@@ -1,9 +1,15 @@
 use std::fs;
 use std::thread;
 
-use bsv_invoicing::RedbWalletStore;
+use bsv_invoicing::ledger::rows::{
+    AllFigures, Counted, Incoming, MinedAt, Proofs, RawTransactions, Receipts, ReceivedFor,
+    Spendable, Spends, Wishes,
+};
+use bsv_invoicing::{FoundProof, ReceiptKey, RedbWalletStore, Trust};
+use bsv_tests::rows::{change_first, remove_first, rows, set};
 use bsv_tests::{Node, Site};
-use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
+use bsv_tx::MerkleBranch;
+use redb::{Database, WriteTransaction};
 use serde_json::{Value, json};
 
 use crate::keeping::scene::{
@@ -18,26 +24,6 @@ fn tamper(site: &Site, change: impl FnOnce(&WriteTransaction)) {
     change(&transaction);
     transaction.commit().unwrap();
 }
-
-type ReceiptKey = (u64, u32);
-type ReceiptRow = (u64, u32, u8, u32, Option<u64>);
-type ProofRow<'a> = (u32, [u8; 32], u64, bool, &'a [u8]);
-
-const FIGURES: TableDefinition<'_, (), [u64; 17]> = TableDefinition::new("kept figures");
-/// The index of the confirmed amount among them.
-const CONFIRMED: usize = 10;
-const RECEIPTS: TableDefinition<'_, ReceiptKey, ReceiptRow> = TableDefinition::new("receipts");
-const SPENDABLE: TableDefinition<'_, (u8, u64, u64, u32), ()> =
-    TableDefinition::new("spendable by amount");
-const SPENT: TableDefinition<'_, (u64, u64, u32), ()> = TableDefinition::new("spent");
-const RAW: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("raw transactions");
-const PROOFS: TableDefinition<'_, (u64, u32), ProofRow<'static>> = TableDefinition::new("proofs");
-const INCOMING: TableDefinition<'_, (u64, u64), (u32, u64)> =
-    TableDefinition::new("incoming payments");
-const RECEIVED: TableDefinition<'_, u64, [u64; 10]> = TableDefinition::new("received for invoices");
-const COUNTED: TableDefinition<'_, (u64, u32, u64), ()> = TableDefinition::new("counted payments");
-const WISHES: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("wishes");
-const MINED: TableDefinition<'_, (u32, u64), ()> = TableDefinition::new("mined at");
 
 #[test]
 fn the_books_add_up_while_the_wallet_works_and_after() {
@@ -102,131 +88,76 @@ const TAMPERINGS: [Tampering; 13] = [
     (
         "the balance",
         |transaction| {
-            let mut table = transaction.open_table(FIGURES).unwrap();
-            let mut figures = table.get(()).unwrap().unwrap().value();
-            figures[CONFIRMED] = 1;
-            table.insert((), figures).unwrap();
+            change_first::<AllFigures>(transaction, |figures| figures.holdings.confirmed = 1);
         },
         "the balance is kept as 1 satoshis",
     ),
     (
         "an amount",
-        |transaction| {
-            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
-            let (key, row) = first(&receipts);
-            receipts.insert(key, (1, row.1, row.2, row.3, row.4)).unwrap();
-        },
+        |transaction| change_first::<Receipts>(transaction, |receipt| receipt.satoshis = 1),
         "is not 1 satoshis to the wallet's key",
     ),
     (
         "a key",
-        |transaction| {
-            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
-            let (key, row) = first(&receipts);
-            receipts.insert(key, (row.0, row.1, row.2, row.3 + 1, row.4)).unwrap();
-        },
+        |transaction| change_first::<Receipts>(transaction, |receipt| receipt.key.index += 1),
         "to the wallet's key",
     ),
-    (
-        "a coin",
-        |transaction| {
-            let mut receipts = transaction.open_table(RECEIPTS).unwrap();
-            let (key, _) = first(&receipts);
-            receipts.remove(key).unwrap();
-        },
-        "what it pays or spends is not what is on record",
-    ),
+    ("a coin", remove_first::<Receipts>, "what it pays or spends is not what is on record"),
     (
         "what can be chosen",
         |transaction| {
-            transaction.open_table(SPENDABLE).unwrap().insert((0, 8, 99, 0), ()).unwrap();
+            let coin = (Trust::Sure, 8, ReceiptKey { maker: 99, vout: 0 });
+            set::<Spendable>(transaction, &coin, &());
         },
         "spendable coins are stored",
     ),
-    (
-        "what is spent",
-        |transaction| {
-            let mut spent = transaction.open_table(SPENT).unwrap();
-            let key = spent.iter().unwrap().next().unwrap().unwrap().0.value();
-            spent.remove(key).unwrap();
-        },
-        "which does not list it",
-    ),
+    ("what is spent", remove_first::<Spends>, "which does not list it"),
     (
         "the bytes of a transaction",
         |transaction| {
-            let mut raw = transaction.open_table(RAW).unwrap();
-            let other = raw.get(2).unwrap().unwrap().value().to_vec();
-            raw.insert(1, other.as_slice()).unwrap();
+            let (_, other) = rows::<RawTransactions>(transaction).remove(1);
+            change_first::<RawTransactions>(transaction, |bytes| *bytes = other);
         },
         "its bytes are those of",
     ),
     (
         "a proof",
         |transaction| {
-            let mut proofs = transaction.open_table(PROOFS).unwrap();
-            let row = proofs.get((1, 1)).unwrap().unwrap();
-            let (height, hash, at, read, branch) = row.value();
-            let mut branch = branch.to_vec();
-            drop(row);
-            *branch.last_mut().unwrap() ^= 1;
-            proofs.insert((1, 1), (height, hash, at, read, branch.as_slice())).unwrap();
+            change_first::<Proofs>(transaction, |FoundProof { proof, .. }| {
+                let mut branch = Vec::new();
+                proof.branch.encode(&mut branch);
+                *branch.last_mut().unwrap() ^= 1;
+                proof.branch = MerkleBranch::from_bytes(&branch).unwrap();
+            });
         },
         "prove different roots",
     ),
     (
         "what an invoice has received",
-        |transaction| {
-            let mut received = transaction.open_table(RECEIVED).unwrap();
-            let mut row = received.get(1).unwrap().unwrap().value();
-            row[2] += 1;
-            received.insert(1, row).unwrap();
-        },
+        |transaction| change_first::<ReceivedFor>(transaction, |sums| sums.in_time.mined += 1),
         "50001 satoshis are kept as received for invoice 1, but its payments add up to 50000",
     ),
     (
         "how many payments count",
-        |transaction| {
-            let mut received = transaction.open_table(RECEIVED).unwrap();
-            let mut row = received.get(1).unwrap().unwrap().value();
-            row[6] += 1;
-            received.insert(1, row).unwrap();
-        },
+        |transaction| change_first::<ReceivedFor>(transaction, |sums| sums.payments += 1),
         "what is kept about the payments of invoice 1",
     ),
     (
         "what a transaction pays to an invoice",
-        |transaction| {
-            let mut incoming = transaction.open_table(INCOMING).unwrap();
-            let (key, (first, satoshis)) = {
-                let (key, row) = incoming.first().unwrap().unwrap();
-                (key.value(), row.value())
-            };
-            incoming.insert(key, (first + 1, satoshis)).unwrap();
-        },
+        |transaction| change_first::<Incoming>(transaction, |paid| paid.first += 1),
         "what it pays to invoices is not what is listed",
     ),
     (
         "a payment that counts",
-        |transaction| {
-            let mut counted = transaction.open_table(COUNTED).unwrap();
-            counted.pop_first().unwrap();
-        },
+        remove_first::<Counted>,
         "a payment of invoice 1 or a wish for refunds is not in the list of those that count",
     ),
     (
         "a wish",
-        |transaction| {
-            transaction.open_table(WISHES).unwrap().insert((1, 99), ()).unwrap();
-        },
+        |transaction| set::<Wishes>(transaction, &(1, 99), &()),
         "wishes for refunds are stored or listed",
     ),
 ];
-
-fn first(receipts: &Table<'_, ReceiptKey, ReceiptRow>) -> (ReceiptKey, ReceiptRow) {
-    let (key, row) = receipts.iter().unwrap().next().unwrap().unwrap();
-    (key.value(), row.value())
-}
 
 #[test]
 fn every_change_of_the_file_is_reported() {
@@ -249,11 +180,7 @@ fn every_change_of_the_file_is_reported() {
         assert!(done.stdout.contains(expected), "{what}: {}", done.stdout);
         fs::write(&path, &right).unwrap();
     }
-    tamper(&site, |transaction| {
-        let mut mined = transaction.open_table(MINED).unwrap();
-        let key = mined.iter().unwrap().next().unwrap().unwrap().0.value();
-        mined.remove(key).unwrap();
-    });
+    tamper(&site, remove_first::<MinedAt>);
     let books: Value =
         serde_json::from_str(&site.cli(&["books", "verify", "--json"]).stdout).unwrap();
     assert_eq!(books["differences"].as_array().unwrap().len(), 1, "{books}");

@@ -1,6 +1,6 @@
 //! What every back end must do.
 
-use bsv_invoicing::PostgresWalletStore;
+use bsv_invoicing::{PostgresWalletStore, Store};
 
 use crate::postgres::store_conformance::{self, Place};
 use crate::postgres::{SERVER, invoices_of_each, open, random_sequences};

@@ -66,7 +66,7 @@ fn a_backup_of_a_wallet_in_a_database_is_restored_into_a_file_and_into_another_d
     check(&to_file, &listed);
     let to_database = backing_up(site(&SERVER.url("restored")));
     restore(&to_database, &file);
-    assert_eq!(SERVER.query("SELECT count(*) FROM restored.invoice"), "3");
+    assert_eq!(SERVER.query("SELECT count(*) FROM restored.invoices"), "3");
     let dir = to_database.network_dir();
     assert!(!dir.join("wallet.redb").exists() && !dir.join("wallet.redb.moved").exists());
     check(&to_database, &listed);
@@ -90,7 +90,7 @@ fn nothing_is_restored_into_a_database_that_holds_a_wallet() {
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("holds a wallet already"), "{}", refused.stderr);
     assert!(!target.network_dir().join("keystore").exists());
-    assert_eq!(SERVER.query("SELECT count(*) FROM in_the_way.invoice"), "4");
+    assert_eq!(SERVER.query("SELECT count(*) FROM in_the_way.invoices"), "4");
 }
 
 /// Who has lost the machine with the keys has the words and the database.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use bsv_invoicing::ledger::rows::Rows;
-use bsv_invoicing::ledger::{Books, Command, Query};
-use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock};
+use bsv_invoicing::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, PostgresWalletStore,
+    RedbWalletStore, Store, WalletStore, WalletStoreError,
+};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, StoreCounts};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -19,23 +20,15 @@ struct Both {
     postgres: PostgresWalletStore,
 }
 
-/// A command that runs in several stores.
-struct Shared<C>(Arc<C>);
-
-impl<C: Command> Command for Shared<C> {
-    type Answer = C::Answer;
-
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<C::Answer, R::Error> {
-        self.0.run(books)
-    }
-}
-
-impl WalletStore for Both {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        let command = Arc::new(command);
-        let of_redb = self.redb.execute(Shared(Arc::clone(&command))).await;
-        let of_postgres = self.postgres.execute(Shared(command)).await;
-        let text = |answer: &Result<C::Answer, WalletStoreError>| {
+impl Both {
+    async fn run(
+        &self,
+        weight: usize,
+        command: BoxedCommand,
+    ) -> Result<BoxedAnswer, WalletStoreError> {
+        let of_redb = self.redb.run_command(weight, Arc::clone(&command)).await;
+        let of_postgres = self.postgres.run_command(weight, command).await;
+        let text = |answer: &Result<BoxedAnswer, WalletStoreError>| {
             answer.as_ref().map(drop).map_err(ToString::to_string)
         };
         assert_eq!(text(&of_redb), text(&of_postgres));
@@ -48,33 +41,43 @@ impl WalletStore for Both {
         assert_eq!(figures, self.postgres.verify(DumpFigures).await.unwrap());
         of_postgres
     }
+}
 
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.postgres.get(query).await
+impl Store for Both {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        Box::pin(self.run(weight, command))
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.postgres.list(query).await
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.postgres.run_short(query)
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.postgres.verify(query).await
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.postgres.run_long(query)
+    }
+
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
+        self.postgres.run_on_disk(query)
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.postgres.last_event()
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.postgres.audit_log(page, limit).await
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        self.postgres.audit_log(page, limit)
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        self.postgres.verify_audit_log().await
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        self.postgres.verify_audit_log()
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        self.postgres.counts()
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        self.postgres.event_counts()
     }
 }
 

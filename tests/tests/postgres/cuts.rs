@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bsv_invoicing::WalletStore;
+use bsv_invoicing::ledger::queries::GetUser;
+use bsv_invoicing::{Store, WalletStore};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-use crate::postgres::{SERVER, open, user};
+use crate::postgres::{SERVER, count_of_user, figures_of_steps, open, user};
 
 /// What begins a batch.
 const DOOR: &[u8] = b".door FOR UPDATE";
@@ -194,8 +195,8 @@ async fn what_others_commit_before_a_lost_answer_is_found_is_heard_of() {
     });
     writing.await.unwrap();
     // The steps are: the first, Ada, Bob, and the one that confirms the first of these.
-    let users = "SELECT string_agg(last_user::text, ' ' ORDER BY number) FROM overheard.step";
-    assert_eq!(SERVER.query(users), "0 1 2 2");
+    let users = figures_of_steps("overheard").into_iter().map(|figures| figures.last_user);
+    assert!(users.eq([0, 1, 2, 2]));
     let step: i64 = SERVER.query("SELECT max(number) - 1 FROM overheard.step").parse().unwrap();
     let hearing = tokio::time::timeout(PATIENCE, heard.wait_for(|last| *last >= step)).await;
     assert!(hearing.is_ok(), "step {step} was not heard of");
@@ -203,8 +204,8 @@ async fn what_others_commit_before_a_lost_answer_is_found_is_heard_of() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_is_done_once_and_answered_rightly_wherever_its_connection_is_cut() {
-    let (_, proxy, through) = proxied("cut");
-    let store = open(&through);
+    let (url, proxy, through) = proxied("cut");
+    let [store, other] = [&through, &url].map(|url| open(url));
     let mut cuts = 0;
     for direction in [Direction::ToDatabase, Direction::ToStore] {
         for passes in [Passes::Nothing, Passes::Half, Passes::All] {
@@ -216,16 +217,15 @@ async fn a_command_is_done_once_and_answered_rightly_wherever_its_connection_is_
                 let (first, second) = tokio::join!(first, second);
                 for (name, answer) in names.iter().zip([first, second]) {
                     let number = answer.unwrap_or_else(|error| panic!("{cut:?}: {error}")).0;
-                    let there = SERVER.query(&format!(
-                        "SELECT id FROM cut.wallet_user WHERE convert_from(name, 'UTF8') = '{name}'"
-                    ));
-                    assert_eq!(there, number.to_string(), "{cut:?}");
+                    assert_eq!(SERVER.query(&count_of_user("cut", name)), "1", "{cut:?}");
+                    let (_, details) = other.get(GetUser(number)).await.unwrap().unwrap();
+                    assert_eq!(details.name, *name, "{cut:?}");
                 }
                 cuts += u32::from(proxy.disarm());
             }
         }
     }
     assert!(cuts >= 12, "only {cuts} connections were cut");
-    let users = SERVER.query("SELECT count(*) - max(id), max(id) FROM cut.wallet_user");
-    assert_eq!(users, "0|60", "no number is missing, and none was given twice");
+    let users = SERVER.query("SELECT count(*), max(encode(key, 'hex')) FROM cut.users");
+    assert_eq!(users, format!("60|{:016x}", 60), "no number is missing, and none was given twice");
 }

@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bsv_invoicing::ledger::queries::{GetEvents, GetUser};
+use bsv_invoicing::ledger::rows::Row as _;
 use bsv_invoicing::ledger::{Adopt, Join};
-use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore, WalletStoreError};
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore, Store, WalletStore, WalletStoreError};
 use bsv_store::{AuditPage, KeyEvent, StoreError};
 use bsv_tests::Postgres;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::postgres::{SERVER, open, user};
+use crate::postgres::{SERVER, figures_of_steps, open, unusual_users, user};
 
 /// Many callers create users in two stores of one schema while the server is killed. Whatever was acknowledged is
 /// there, once.
@@ -62,9 +63,7 @@ async fn nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed() {
         let (_, details) = stores[0].get(GetUser(*number)).await.unwrap().unwrap();
         assert_eq!(details.name, *name);
     }
-    let names = server.query(
-        "SELECT count(*) - count(DISTINCT name), max(id) - count(*) FROM wallet_0.wallet_user",
-    );
+    let names = server.query(&unusual_users("wallet_0"));
     assert_eq!(names, "0|0", "none is there twice, and no number is missing");
     let events = stores[1].list(GetEvents(0, 1_000_000)).await.unwrap();
     assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));
@@ -84,10 +83,11 @@ async fn a_database_that_has_lost_what_was_seen_is_refused() {
     assert!(store.get(GetUser(1)).await.unwrap().is_some());
     store.execute(user("Bob")).await.unwrap();
     // The database loses the last step.
-    for (table, number) in [("step", "number"), ("wallet_user", "id"), ("event", "number")] {
+    for (table, number) in [("step", "number"), ("users", "key"), ("events", "key")] {
         let table = format!("went_back.{table}");
         SERVER.query(&format!(
-            "DELETE FROM {table} WHERE {number} = (SELECT max({number}) FROM {table})"
+            "DELETE FROM {table} \
+             WHERE {number} = (SELECT {number} FROM {table} ORDER BY {number} DESC LIMIT 1)"
         ));
     }
     let refused = store.execute(user("Eve")).await.unwrap_err();
@@ -143,7 +143,7 @@ async fn a_database_where_another_writer_made_the_seen_step_is_refused() {
     let url = SERVER.url("elsewhere");
     let store = open(&url);
     store.execute(user("Ada")).await.unwrap();
-    SERVER.query("UPDATE elsewhere.step SET writer = '\\x01' WHERE last_user = 1");
+    SERVER.query("UPDATE elsewhere.step SET writer = '\\x01' WHERE number > 0");
     let refused = store.get(GetUser(1)).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     let refused = store.execute(user("Bob")).await.unwrap_err();
@@ -161,7 +161,7 @@ async fn a_number_that_is_new_and_taken_is_damage() {
         .query("DELETE FROM in_parts.step WHERE number = (SELECT max(number) FROM in_parts.step)");
     let refused = open(&url).execute(user("Bob")).await.unwrap_err();
     assert!(matches!(refused, WalletStoreError::Store(StoreError::Damaged(_))), "{refused}");
-    assert_eq!(SERVER.query("SELECT count(*) FROM in_parts.wallet_user"), "1");
+    assert_eq!(SERVER.query("SELECT count(*) FROM in_parts.users"), "1");
 }
 
 /// A writer that does not wait for the lock, as where locks do not hold, makes the same step. The other one runs its
@@ -171,15 +171,18 @@ async fn whoever_meets_another_writer_at_a_step_runs_again() {
     let url = SERVER.url("rivals");
     let store = open(&url);
     store.execute(user("Ada")).await.unwrap();
-    let rival = std::thread::spawn(|| {
-        SERVER.query(
+    let mut figures = figures_of_steps("rivals").pop().unwrap();
+    figures.last_user += 1;
+    let figures = hex::encode(figures.encode());
+    let rival = std::thread::spawn(move || {
+        SERVER.query(&format!(
             "BEGIN; SET search_path = rivals; \
              CREATE TEMP TABLE next AS SELECT * FROM step ORDER BY number DESC LIMIT 1; \
-             UPDATE next SET number = number + 1, writer = '\\x01', last_user = last_user + 1; \
+             UPDATE next SET number = number + 1, writer = '\\x01', figures = '\\x{figures}'; \
              INSERT INTO step SELECT * FROM next; \
-             INSERT INTO wallet_user SELECT 2, name, email, avatar, address, phone_number \
-             FROM wallet_user WHERE id = 1; SELECT pg_sleep(1); COMMIT",
-        )
+             INSERT INTO users SELECT '\\x0000000000000002', row FROM users; \
+             SELECT pg_sleep(1); COMMIT",
+        ))
     });
     let waiting = "SELECT count(*) FROM pg_stat_activity \
                    WHERE wait_event = 'PgSleep' AND query LIKE '%rivals%'";
@@ -188,7 +191,7 @@ async fn whoever_meets_another_writer_at_a_step_runs_again() {
     }
     assert_eq!(store.execute(user("Eve")).await.unwrap().0, 3);
     rival.join().unwrap();
-    assert_eq!(SERVER.query("SELECT count(*) FROM rivals.wallet_user"), "3");
+    assert_eq!(SERVER.query("SELECT count(*) FROM rivals.users"), "3");
 }
 
 /// Whatever a server may remember in its file stays, however old it is.

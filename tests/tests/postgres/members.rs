@@ -38,9 +38,9 @@ async fn a_process_leaves_when_it_stops() {
     let server = options.for_server(dir.path().join("step"));
     let store = bsv_invoicing::PostgresWalletStore::open(server).unwrap();
     store.be_alone().await.unwrap();
-    assert_eq!(SERVER.query("SELECT count(*) FROM gone.process"), "1");
+    assert_eq!(SERVER.query("SELECT count(*) FROM gone.processes"), "1");
     drop(store);
-    assert_eq!(SERVER.query("SELECT count(*) FROM gone.process"), "0");
+    assert_eq!(SERVER.query("SELECT count(*) FROM gone.processes"), "0");
 }
 
 /// The process that removed a silent one may have ended before it ended all claims.
@@ -57,7 +57,8 @@ async fn claims_of_a_removed_process_are_ended_by_the_others() {
     let claim = Claim { task: Task::Following, number: 1 };
     assert!(removed.execute(claim).await.unwrap());
     SERVER.query(
-        "DELETE FROM half_removed.process WHERE id = (SELECT holder FROM half_removed.claim)",
+        "DELETE FROM half_removed.processes \
+         WHERE key = (SELECT substring(row FROM 1 FOR 16) FROM half_removed.claims)",
     );
     let ended = async {
         while store.get(GetHolder(Task::Following)).await.unwrap().is_some() {

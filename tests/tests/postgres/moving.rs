@@ -1,14 +1,13 @@
 //! A wallet goes from a file to a database, and back.
 
 use bsv_invoicing::ledger::queries::{GetRecord, GetTransaction};
-use bsv_invoicing::ledger::webhooks::CreateWebhook;
 use bsv_invoicing::ledger::{
     Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Recover, Recovered,
     Unfollow,
 };
 use bsv_invoicing::{
-    CopyError, IdempotencyKey, InvoiceDraft, RawBytes, RedbWalletStore, Timestamp, UserDraft,
-    WalletStore, WebhookDraft, WebhookId, copy_wallet,
+    CopyError, IdempotencyKey, InvoiceDraft, RawBytes, RedbWalletStore, Store, Timestamp,
+    UserDraft, WalletStore, copy_wallet,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use bsv_tx::{Script, Transaction, TxOut};
@@ -95,30 +94,12 @@ async fn a_wallet_is_the_same_in_a_database_and_in_a_file_again() {
     assert_eq!(user.0, 2);
 }
 
-/// Ids of webhooks once had a bit more than the database holds.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_webhook_whose_id_does_not_fit_is_named_before_it_becomes_another_one() {
-    let dir = TempDir::new().unwrap();
-    let (source, database) = (file(&dir), open(&SERVER.fresh_url()));
-    let draft = WebhookDraft {
-        url: "https://shop.example/hook".to_owned(),
-        types: "*".to_owned(),
-        description: String::new(),
-        in_order: false,
-        after: None,
-    };
-    let (id, now) = (WebhookId::from_number(1 << 63), Timestamp::from_micros(1));
-    source.execute(CreateWebhook { id, draft, secret: vec![7; 72], now }).await.unwrap();
-    let refused = copy_wallet(&source, &database).await.unwrap_err().to_string();
-    assert!(refused.contains("webhook 8000000000000000 has an id"), "{refused}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_was_taken_for_dead_retires_no_wallet() {
     let url = SERVER.url("retiring");
     let database = open(&url);
     database.be_alone().await.unwrap();
-    SERVER.query("DELETE FROM retiring.process");
+    SERVER.query("DELETE FROM retiring.processes");
     assert!(!database.is_overtaken());
     assert!(database.retire().await.is_err());
     assert!(database.is_overtaken());

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::ledger::{Command, Query};
-use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
-use bsv_store::{AuditCheck, AuditEntry, AuditPage};
+use bsv_invoicing::{
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, PostgresWalletStore,
+    Store, WalletStore,
+};
+use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreCounts};
 use tokio::sync::watch;
 
 use crate::postgres::store_conformance::{self, Place};
@@ -22,37 +24,41 @@ impl Pair {
     }
 }
 
-impl WalletStore for Pair {
-    async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, WalletStoreError> {
-        self.next().execute(command).await
+impl Store for Pair {
+    fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
+        self.next().run_command(weight, command)
     }
 
-    async fn get<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.next().get(query).await
+    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.next().run_short(query)
     }
 
-    async fn list<Q: Query + Clone>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.next().list(query).await
+    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
+        self.next().run_long(query)
     }
 
-    async fn verify<Q: Query>(&self, query: Q) -> Result<Q::Answer, WalletStoreError> {
-        self.next().verify(query).await
+    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
+        self.next().run_on_disk(query)
     }
 
     fn last_event(&self) -> watch::Receiver<u64> {
         self.next().last_event()
     }
 
-    async fn audit_log(
-        &self,
-        page: AuditPage,
-        limit: usize,
-    ) -> Result<Vec<AuditEntry>, WalletStoreError> {
-        self.next().audit_log(page, limit).await
+    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
+        self.next().audit_log(page, limit)
     }
 
-    async fn verify_audit_log(&self) -> Result<AuditCheck, WalletStoreError> {
-        self.next().verify_audit_log().await
+    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
+        self.next().verify_audit_log()
+    }
+
+    fn counts(&self) -> &StoreCounts {
+        self.next().counts()
+    }
+
+    fn event_counts(&self) -> &EventCounts {
+        self.next().event_counts()
     }
 }
 

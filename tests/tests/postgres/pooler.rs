@@ -51,10 +51,10 @@ fn servers_share_a_pooler_that_keeps_sessions() {
     for server in [&server, &successor, &of_neighbour] {
         create_invoice(server.wallet());
     }
-    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler.invoice"), "2");
-    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler_too.invoice"), "1");
+    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler.invoices"), "2");
+    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler_too.invoices"), "1");
     drop(server);
     let server = first.server();
     create_invoice(server.wallet());
-    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler.invoice"), "3");
+    assert_eq!(SERVER.query("SELECT count(*) FROM behind_pooler.invoices"), "3");
 }

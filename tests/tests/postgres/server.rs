@@ -44,7 +44,7 @@ fn a_wallet_lies_in_a_database_and_no_file() {
     let site = site(&SERVER.url("served"));
     let server = site.server();
     let id = create_invoice(server.wallet());
-    assert_eq!(SERVER.query("SELECT count(*) FROM served.invoice"), "1");
+    assert_eq!(SERVER.query("SELECT count(*) FROM served.invoices"), "1");
     assert!(!site.network_dir().join("wallet.redb").exists());
     assert_eq!(server.wallet().get("/readyz").status, 200);
     server.kill();
@@ -79,7 +79,7 @@ fn a_server_that_was_overtaken_changes_nothing() {
     let successor = second.server();
     let process = rustix::process::Pid::from_raw(i32::try_from(server.id()).unwrap()).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    while SERVER.query("SELECT count(*) FROM overtaken.process") != "1" {
+    while SERVER.query("SELECT count(*) FROM overtaken.processes") != "1" {
         thread::sleep(Duration::from_millis(100));
     }
     create_invoice(successor.wallet());
@@ -256,14 +256,14 @@ fn a_wallet_that_others_take_over_while_it_is_moved_stays_in_the_database() {
     // A process that opens the wallet is taken for dead at once.
     SERVER.query(
         "CREATE FUNCTION silent.take_over() RETURNS trigger LANGUAGE plpgsql AS \
-         $$ BEGIN DELETE FROM silent.process; RETURN NULL; END $$; \
-         CREATE CONSTRAINT TRIGGER taken_over AFTER INSERT ON silent.process \
+         $$ BEGIN DELETE FROM silent.processes; RETURN NULL; END $$; \
+         CREATE CONSTRAINT TRIGGER taken_over AFTER INSERT ON silent.processes \
          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION silent.take_over()",
     );
     let refused = site.cli(&["store", "move", "--yes", "--to", "file"]);
     assert!(refused.stderr.contains("other servers have taken over"), "{}", refused.stderr);
     assert!(!site.network_dir().join("wallet.redb").exists());
-    SERVER.query("DROP TRIGGER taken_over ON silent.process");
+    SERVER.query("DROP TRIGGER taken_over ON silent.processes");
     let server = site.server();
     assert_eq!(count_invoices(server.wallet()), 1);
 }

@@ -81,7 +81,7 @@ impl Pair {
 
     /// Who leads, if anybody does.
     fn leader(&self) -> String {
-        self.query("SELECT encode(holder, 'hex') FROM $.claim WHERE task = 0")
+        self.query("SELECT encode(substring(row FROM 1 FOR 16), 'hex') FROM $.claims WHERE get_byte(key, 0) = 0")
     }
 
     fn wait_for_leader(&self) {
@@ -91,7 +91,7 @@ impl Pair {
     /// Waits until no other process than so many has the wallet open, and one of them leads.
     fn wait_for_processes(&self, count: usize) {
         wait_until("the others have left", || {
-            self.query("SELECT count(*) FROM $.process") == count.to_string()
+            self.query("SELECT count(*) FROM $.processes") == count.to_string()
         });
         self.wait_for_leader();
     }

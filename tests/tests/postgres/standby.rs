@@ -10,7 +10,7 @@ use bsv_store::StoreError;
 use bsv_tests::Postgres;
 use tokio::task::{JoinSet, block_in_place};
 
-use crate::postgres::{open, user};
+use crate::postgres::{count_of_user, open, unusual_users, user};
 
 /// Callers who create users until they are told to stop, and tell what was acknowledged.
 struct Load {
@@ -74,12 +74,10 @@ async fn nothing_acknowledged_is_lost_when_the_standby_is_promoted() {
         let (_, details) = store.get(GetUser(*number)).await.unwrap().unwrap();
         assert_eq!(details.name, *name);
     }
-    let doubled =
-        "SELECT count(*) - count(DISTINCT name), max(id) - count(*) FROM wallet.wallet_user";
-    assert_eq!(standby.query(doubled), "0|0");
+    assert_eq!(standby.query(&unusual_users("wallet")), "0|0");
     // The old primary is there again, and is asked first.
     let last = acknowledged.iter().map(|(number, _)| *number).max().unwrap();
-    let before = standby.query("SELECT count(*) FROM wallet.wallet_user");
+    let before = standby.query("SELECT count(*) FROM wallet.users");
     primary.launch();
     standby.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsv-server'");
     let answer = store.execute(user("after")).await;
@@ -87,12 +85,10 @@ async fn nothing_acknowledged_is_lost_when_the_standby_is_promoted() {
         Ok((number, _)) => assert!(number > last),
         Err(error) => {
             assert!(error.to_string().contains("does not know step"), "{error}");
-            assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), before);
+            assert_eq!(standby.query("SELECT count(*) FROM wallet.users"), before);
         }
     }
-    let of_old = primary.query(
-        "SELECT count(*) FROM wallet.wallet_user WHERE convert_from(name, 'UTF8') = 'after'",
-    );
+    let of_old = primary.query(&count_of_user("wallet", "after"));
     assert_eq!(of_old, "0", "the old primary gets no row");
 }
 
@@ -113,12 +109,12 @@ async fn what_no_standby_was_waited_for_is_lost_and_missed() {
     });
     let acknowledged = load.end().await;
     assert!(acknowledged.len() > 50, "{}", acknowledged.len());
-    assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), "1", "the rest is lost");
+    assert_eq!(standby.query("SELECT count(*) FROM wallet.users"), "1", "the rest is lost");
     let refused = store.execute(user("after")).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
     let refused = store.get(GetUser(1)).await.unwrap_err();
     assert!(refused.to_string().contains("does not know step"), "{refused}");
-    assert_eq!(standby.query("SELECT count(*) FROM wallet.wallet_user"), "1");
+    assert_eq!(standby.query("SELECT count(*) FROM wallet.users"), "1");
 }
 
 /// The standby hangs, and somebody cancels what waits for it: the database says that the change is committed, with a
@@ -148,7 +144,6 @@ async fn a_commit_that_stops_waiting_for_its_standby_is_not_acknowledged() {
     while store.execute(user("after")).await.is_err() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let count =
-        "SELECT count(*) FROM wallet.wallet_user WHERE convert_from(name, 'UTF8') = 'unsure'";
-    assert_eq!(primary.query(count), "1", "it was done once");
+    let of_unsure = primary.query(&count_of_user("wallet", "unsure"));
+    assert_eq!(of_unsure, "1", "it was done once");
 }

@@ -1,7 +1,7 @@
 //! Sending events again because the owner asks for it.
 
 use crate::ledger::rows::Order::{Ascending, Descending};
-use crate::ledger::rows::{Damaged, Deliveries, Events, Rows};
+use crate::ledger::rows::{Damaged, Deliveries, Events, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::delivery::{Delivery, DeliveryState};
 use crate::model::event::EventFilter;
@@ -22,7 +22,7 @@ pub struct Redeliver {
 impl Command for Redeliver {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let key @ (id, number) = (self.id, self.number);
         books.webhook(id)?;
         let known = books.rows.get::<Deliveries>(&key)?;
@@ -64,7 +64,7 @@ pub struct Replayed {
 impl Command for Replay {
     type Answer = Replayed;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Replayed, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Replayed, WalletStoreError> {
         let webhook = books.webhook(self.id)?;
         let until = self.until.min(webhook.cursor);
         if self.after >= until {
@@ -79,11 +79,11 @@ impl Command for Replay {
 }
 
 impl Replay {
-    fn replay_failed<R: Rows>(
+    fn replay_failed(
         &self,
-        books: &mut Books<R>,
+        books: &mut Books<'_>,
         until: u64,
-    ) -> Result<Replayed, R::Error> {
+    ) -> Result<Replayed, WalletStoreError> {
         let range = (self.id, self.after + 1)..=(self.id, until);
         let looked_at = books.rows.first::<Deliveries>(range, Ascending, self.limit)?;
         let is_all = looked_at.len() < self.limit;
@@ -100,12 +100,12 @@ impl Replay {
         Ok(Replayed { count, next: last.filter(|_| !is_all) })
     }
 
-    fn replay_all<R: Rows>(
+    fn replay_all(
         &self,
-        books: &mut Books<R>,
+        books: &mut Books<'_>,
         webhook: &Webhook,
         until: u64,
-    ) -> Result<Replayed, R::Error> {
+    ) -> Result<Replayed, WalletStoreError> {
         let filter = filter_of(webhook)?;
         let before = (self.id, 0)..=(self.id, self.after);
         let before = books.rows.first::<Deliveries>(before, Descending, 1)?;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::ledger::rows::{Rows, WebhookChanges, Webhooks};
+use crate::ledger::rows::{WalletStoreError, WebhookChanges, Webhooks};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{
@@ -19,7 +19,7 @@ pub struct ChangeWebhook {
 impl Command for ChangeWebhook {
     type Answer = Webhook;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Webhook, WalletStoreError> {
         let mut webhook = books.webhook(self.id)?;
         let WebhookChange { url, types, description, in_order, is_enabled } = self.change.clone();
         if let Some(url) = url.filter(|url| *url != webhook.url) {
@@ -62,7 +62,7 @@ pub struct RotateSecret {
 impl Command for RotateSecret {
     type Answer = Webhook;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Webhook, WalletStoreError> {
         let mut webhook = books.webhook(self.id)?;
         if let Some(former) = webhook.former_secret.take_if(|former| former.until > self.now) {
             return Err(Refusal::TwoSecrets(former.until).into());
@@ -86,16 +86,16 @@ pub struct DeleteWebhook {
 impl Command for DeleteWebhook {
     type Answer = ();
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<(), R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         books.webhook(self.id)?;
         books.count_webhook_change()?;
         books.rows.remove::<Webhooks>(self.id).map(drop)
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Counts a change, so that the process that sends to webhooks takes note of it.
-    pub(super) fn count_webhook_change(&mut self) -> Result<(), R::Error> {
+    pub(super) fn count_webhook_change(&mut self) -> Result<(), WalletStoreError> {
         let count = self.rows.get::<WebhookChanges>(&())?.unwrap_or_default();
         self.rows.put::<WebhookChanges>((), &count.wrapping_add(1))
     }

@@ -1,4 +1,4 @@
-use crate::ledger::rows::{Rows, Webhooks};
+use crate::ledger::rows::{WalletStoreError, Webhooks};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{MAX_WEBHOOKS, Webhook, WebhookDraft, WebhookId, WebhookState};
@@ -19,7 +19,7 @@ pub struct CreateWebhook {
 impl Command for CreateWebhook {
     type Answer = Webhook;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Webhook, WalletStoreError> {
         let webhooks = books.rows.range::<Webhooks>(..)?;
         if webhooks.len() >= MAX_WEBHOOKS {
             return Err(Refusal::TooManyWebhooks(MAX_WEBHOOKS).into());

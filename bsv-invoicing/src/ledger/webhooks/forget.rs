@@ -1,7 +1,7 @@
 use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{Deliveries, DeliveriesByTime, Rows, Webhooks};
+use crate::ledger::rows::{Deliveries, DeliveriesByTime, WalletStoreError, Webhooks};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::delivery::DELIVERIES_KEPT;
 use crate::model::time::Timestamp;
@@ -21,7 +21,7 @@ impl Command for ForgetDeliveries {
     /// How many deliveries were deleted.
     type Answer = usize;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<usize, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<usize, WalletStoreError> {
         let mut forgotten = 0;
         for (id, _) in books.rows.range::<Webhooks>(..)? {
             let first = (id, true, Timestamp::from_micros(0), 0);
@@ -44,11 +44,11 @@ impl Command for ForgetDeliveries {
 
 impl ForgetDeliveries {
     /// Deletes deliveries of deleted webhooks.
-    fn forget_deleted<R: Rows>(
+    fn forget_deleted(
         &self,
-        books: &mut Books<R>,
+        books: &mut Books<'_>,
         limit: usize,
-    ) -> Result<usize, R::Error> {
+    ) -> Result<usize, WalletStoreError> {
         let mut forgotten = 0;
         let mut from = Unbounded;
         while forgotten < limit {
@@ -64,11 +64,11 @@ impl ForgetDeliveries {
 }
 
 /// Deletes deliveries of a webhook, up to `limit`.
-fn forget_all<R: Rows>(
-    books: &mut Books<R>,
+fn forget_all(
+    books: &mut Books<'_>,
     id: WebhookId,
     limit: usize,
-) -> Result<usize, R::Error> {
+) -> Result<usize, WalletStoreError> {
     let rows = books.rows.first::<Deliveries>((id, 0)..=(id, u64::MAX), Ascending, limit)?;
     for ((_, number), delivery) in &rows {
         let (is_over, at) = delivery.place();

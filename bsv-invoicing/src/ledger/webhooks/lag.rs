@@ -1,5 +1,5 @@
 use crate::ledger::Query;
-use crate::ledger::rows::{AllFigures, Events, ReadRows, Webhooks};
+use crate::ledger::rows::{AllFigures, Engine, Events, WalletStoreError, Webhooks};
 use crate::ledger::webhooks::GetDueDeliveries;
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
@@ -27,7 +27,7 @@ pub struct Lag {
 impl Query for GetLags {
     type Answer = Vec<Lag>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Vec<Lag>, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Vec<Lag>, WalletStoreError> {
         let last = rows.get::<AllFigures>(&())?.unwrap_or_default().last_event;
         let mut lags = Vec::new();
         for (id, webhook) in rows.range::<Webhooks>(..)? {

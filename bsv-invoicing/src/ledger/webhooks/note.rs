@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::ledger::events::{EventDetails, EventRow};
-use crate::ledger::rows::{Deliveries, Rows, Webhooks};
+use crate::ledger::rows::{Deliveries, WalletStoreError, Webhooks};
 use crate::ledger::{Books, Command};
 use crate::model::delivery::{Attempt, Delivery, DeliveryState};
 use crate::model::event::EventKind;
@@ -43,7 +43,7 @@ impl Command for NoteAttempts {
     /// The changed webhook.
     type Answer = Webhook;
 
-    fn run<R: Rows>(&self, books: &mut Books<R>) -> Result<Webhook, R::Error> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Webhook, WalletStoreError> {
         let mut webhook = books.webhook(self.id)?;
         let before = webhook.state;
         for made in &self.attempts {
@@ -102,14 +102,14 @@ impl Webhook {
     }
 }
 
-impl<R: Rows> Books<R> {
+impl Books<'_> {
     /// Writes the event that a webhook was disabled because of its answers.
     fn tell_disabled(
         &mut self,
         id: WebhookId,
         webhook: &Webhook,
         now: Timestamp,
-    ) -> Result<(), R::Error> {
+    ) -> Result<(), WalletStoreError> {
         let is_gone = webhook.state == WebhookState::Gone;
         let failing_since = webhook.failing_since.unwrap_or(now);
         let row = EventRow {

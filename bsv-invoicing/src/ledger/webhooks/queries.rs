@@ -1,7 +1,7 @@
 use crate::ledger::Query;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    Damaged, Deliveries, DeliveriesByTime, Events, ReadRows, Webhooks, try_all,
+    Damaged, Deliveries, DeliveriesByTime, Engine, Events, WalletStoreError, Webhooks, try_all,
 };
 use crate::model::delivery::Delivery;
 use crate::model::event::EventKind;
@@ -19,7 +19,7 @@ pub struct GetWebhooks;
 impl Query for GetWebhooks {
     type Answer = Vec<(WebhookId, Webhook)>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let mut webhooks = rows.range::<Webhooks>(..)?;
         webhooks.sort_by_key(|(id, webhook)| (webhook.created_at, *id));
         Ok(webhooks)
@@ -45,7 +45,7 @@ pub struct LoadedWebhook {
 impl Query for GetWebhook {
     type Answer = Option<LoadedWebhook>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let Self(id) = self;
         let Some(webhook) = rows.get::<Webhooks>(&id)? else { return Ok(None) };
         let last = rows.first::<Deliveries>((id, 0)..=(id, u64::MAX), Descending, 1)?;
@@ -80,7 +80,7 @@ pub struct DueDelivery {
 impl Query for GetDueDeliveries {
     type Answer = Vec<DueDelivery>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let Self { id, limit } = self;
         let first = (id, false, Timestamp::from_micros(0), 0);
         let last = (id, false, Timestamp::MAX, u64::MAX);
@@ -101,7 +101,7 @@ pub struct GetDelivery {
 impl Query for GetDelivery {
     type Answer = Option<Delivery>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         rows.get::<Deliveries>(&(self.id, self.number))
     }
 }
@@ -134,7 +134,7 @@ impl Query for GetDeliveries {
     /// The deliveries, and the number of the event after which there may be more.
     type Answer = (Vec<ListedDelivery>, Option<u64>);
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Self::Answer, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let (matching, next) = self.matching(rows)?;
         let deliveries = try_all(matching, |(number, delivery)| {
             kind(rows, number).map(|kind| ListedDelivery { number, kind, delivery })
@@ -147,7 +147,7 @@ impl Query for GetDeliveries {
 type Matching = (Vec<(u64, Delivery)>, Option<u64>);
 
 impl GetDeliveries {
-    fn matching<R: ReadRows>(self, rows: &R) -> Result<Matching, R::Error> {
+    fn matching(self, rows: &dyn Engine) -> Result<Matching, WalletStoreError> {
         let Self { id, state, after, limit } = self;
         let mut deliveries = Vec::new();
         let (mut last, mut looked_at) = (after, 0);
@@ -176,7 +176,7 @@ impl GetDeliveries {
     }
 }
 
-fn kind<R: ReadRows>(rows: &R, number: u64) -> Result<EventKind, R::Error> {
+fn kind(rows: &dyn Engine, number: u64) -> Result<EventKind, WalletStoreError> {
     let row = rows.get::<Events>(&number)?;
     let lost = || Damaged(format!("a delivery of event {number}, which there is not"));
     Ok(row.ok_or_else(lost)?.kind)

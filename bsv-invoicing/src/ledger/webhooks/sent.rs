@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 
 use crate::ledger::Query;
-use crate::ledger::rows::{Deliveries, ReadRows};
+use crate::ledger::rows::{Deliveries, Engine, WalletStoreError};
 use crate::model::webhook::WebhookId;
 
 /// Which of these events already have a delivery to a webhook, in the order of their numbers.
@@ -16,7 +16,7 @@ pub struct GetSent {
 impl Query for GetSent {
     type Answer = Vec<u64>;
 
-    fn run<R: ReadRows>(self, rows: &R) -> Result<Vec<u64>, R::Error> {
+    fn run(self, rows: &dyn Engine) -> Result<Vec<u64>, WalletStoreError> {
         let Self { id, numbers } = self;
         let (first, last) = numbers.into_inner();
         let deliveries = rows.range::<Deliveries>((id, first)..=(id, last))?;

@@ -6,7 +6,6 @@ use serde::{Serialize, Serializer};
 use crate::model::event::{EventKind, LogName};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::time::Timestamp;
-use crate::model::transaction::BlockPlace;
 use crate::model::webhook::WebhookId;
 
 /// Something that happened in the wallet.
@@ -29,9 +28,8 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// The details of an event: its `data` as the API shows it. `None` is null in JSON. It means that
-/// there is no such value, or that a version before schema 10 wrote the event and did not record
-/// the value.
+/// The details of an event: its `data` as the API shows it. `None` is null in JSON: there is no such
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum EventData {
@@ -61,7 +59,7 @@ pub enum EventData {
         /// What it asks for.
         satoshis: u64,
         /// The sum of the payments that counted at that time.
-        paid_satoshis: Option<u64>,
+        paid_satoshis: u64,
     },
     /// A payment of an invoice, or the change of the invoice by that payment.
     Payment {
@@ -175,16 +173,16 @@ pub struct EventInvoice {
 #[serde(rename_all = "camelCase")]
 pub struct EventPayment {
     /// What this transaction pays to the invoice: 0 if the owner has marked the invoice as paid.
-    pub satoshis: Option<u64>,
+    pub satoshis: u64,
     /// The transaction. `None` if the owner has marked the invoice as paid.
     #[serde(serialize_with = "as_optional_text")]
     pub txid: Option<Txid>,
     /// The sum of the payments of the invoice that count, this one included.
-    pub paid_satoshis: Option<u64>,
+    pub paid_satoshis: u64,
     /// What is still due after this payment.
-    pub due_satoshis: Option<u64>,
+    pub due_satoshis: u64,
     /// Whether the transaction was first seen after the invoice had expired.
-    pub late: Option<bool>,
+    pub late: bool,
 }
 
 /// A payment by the wallet.
@@ -216,20 +214,10 @@ pub struct EventOutgoing {
 #[serde(rename_all = "camelCase")]
 pub struct MinedIn {
     /// Its hash.
-    #[serde(serialize_with = "as_optional_text")]
-    pub block_hash: Option<BlockHash>,
+    #[serde(serialize_with = "as_text")]
+    pub block_hash: BlockHash,
     /// Its height.
-    pub block_height: Option<u32>,
-}
-
-impl MinedIn {
-    /// The block at this place, if it is known.
-    pub(crate) fn of(place: Option<BlockPlace>) -> Self {
-        Self {
-            block_hash: place.map(|place| place.hash),
-            block_height: place.map(|place| place.height),
-        }
-    }
+    pub block_height: u32,
 }
 
 #[derive(Serialize)]

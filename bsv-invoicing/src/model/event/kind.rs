@@ -1,12 +1,15 @@
 use std::fmt;
 
+use minicbor::{Decode, Encode};
+
 macro_rules! event_kinds {
     ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal;)*) => {
         /// What kind of thing happened. The store keeps its number. Its name is the `type` of the
         /// API.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+        #[cbor(index_only)]
         #[non_exhaustive]
-        pub enum EventKind { $($(#[$doc])* $kind = $number,)* }
+        pub enum EventKind { $($(#[$doc])* #[n($number)] $kind = $number,)* }
 
         impl EventKind {
             /// All kinds.

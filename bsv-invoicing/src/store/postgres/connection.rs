@@ -25,6 +25,8 @@ pub(super) struct Connection {
     client: Client,
     /// What stands before the names of tables.
     schema: String,
+    /// The newest version of the schema that this program knows.
+    pub(super) newest: i32,
     statements: RefCell<HashMap<StatementKey, tokio_postgres::Statement>>,
     /// Whether the server has sent a warning, as when a commit did not wait for a standby.
     has_warned: Arc<AtomicBool>,
@@ -64,7 +66,8 @@ impl Connection {
         let has_warned = Arc::<AtomicBool>::default();
         let driver = tokio::spawn(drive(connection, Arc::clone(&has_warned)));
         let schema = format!("\"{}\".", options.schema);
-        Ok(Self { client, schema, statements: RefCell::default(), has_warned, driver })
+        let newest = options.newest();
+        Ok(Self { client, schema, newest, statements: RefCell::default(), has_warned, driver })
     }
 
     /// The number of the session in which the database runs a statement.

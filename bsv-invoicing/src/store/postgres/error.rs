@@ -42,6 +42,8 @@ pub(super) enum Unfit {
     OtherWallet { schema: String },
     #[error("schema {schema} of the database is not a {expected} store")]
     OtherSchema { schema: String, expected: &'static str },
+    #[error("schema {schema} of the database was made by an unreleased build; make a new one")]
+    Unreleased { schema: String },
     #[error(
         "the wallet in the database has version {found}, this program knows versions up to {known}: it was written by \
          a newer version of this software"

@@ -5,28 +5,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio_postgres::Row;
 
-use super::cells::{Cell, Cells};
 use super::connection::{Connection, Statement, in_order};
 use super::error::Failure;
-use super::known::{CellRow, Known, RangeKey, Wants, key_of};
-use super::statements::{Parameter, Shape, StatementKey, arrays_of, cells_of_row};
-use super::tables::TableId;
+use super::known::{Known, Wants};
+use super::statements::{Parameter, Shape, StatementKey};
+use crate::ledger::rows::{KeyRange, Order, RawRow, Table};
 
 /// Statements that read what is wanted.
 pub(super) struct Fetch<'w> {
-    rows: Vec<(TableId, Vec<&'w Cells>)>,
-    ranges: Vec<(TableId, Shape, usize, Vec<&'w RangeKey>)>,
+    rows: Vec<(Table, Vec<&'w [u8]>)>,
+    ranges: Vec<(Table, Shape, usize, Vec<&'w KeyRange>)>,
 }
 
 impl<'w> Fetch<'w> {
     pub(super) fn new(wants: &'w Wants) -> Self {
-        let rows = |(table, keys): (&TableId, &'w BTreeSet<Cells>)| (*table, keys.iter().collect());
+        let rows = |(table, keys): (&Table, &'w BTreeSet<Vec<u8>>)| {
+            (*table, keys.iter().map(Vec::as_slice).collect())
+        };
         let mut shapes = BTreeMap::<_, Vec<_>>::new();
         for (range, limit) in &wants.ranges {
-            shapes.entry((range.table, range.shape(), *limit)).or_default().push(range);
+            shapes.entry((range.table, Shape::of(range), *limit)).or_default().push(range);
         }
         // The figures are columns of the last step, which is always read.
-        let of_tables = wants.keys.iter().filter(|(table, _)| **table != TableId::AllFigures);
+        let of_tables = wants.keys.iter().filter(|(table, _)| **table != Table::AllFigures);
         Self {
             rows: of_tables.map(rows).collect(),
             ranges: shapes
@@ -47,26 +48,19 @@ impl<'w> Fetch<'w> {
     /// The statements with what they are given.
     fn parameters(&self) -> Vec<(StatementKey, Vec<Parameter<'w>>)> {
         let rows = self.rows.iter().map(|(table, keys)| {
-            let keys: Vec<_> = keys.iter().map(|key| move |index: usize| &key[index]).collect();
-            let columns = table.table().key.iter().copied();
-            (StatementKey::Get(*table), arrays_of(columns, &keys))
+            let keys: Parameter<'w> = Box::new(keys.clone());
+            (StatementKey::Get(*table), vec![keys])
         });
         let ranges = self.ranges.iter().map(|(table, shape, limit, ranges)| {
             let numbers: Vec<_> = (0_i64..).take(ranges.len()).collect();
-            let mut parameters: Vec<Parameter<'w>> = vec![Box::new(numbers)];
-            for bounds in [
-                ranges.iter().filter_map(|it| key_of(&it.from)).collect::<Vec<_>>(),
-                ranges.iter().filter_map(|it| key_of(&it.to)).collect(),
-            ] {
-                if bounds.is_empty() {
-                    continue;
-                }
-                let keys: Vec<_> =
-                    bounds.iter().map(|key| move |index: usize| &key[index]).collect();
-                parameters.extend(arrays_of(table.table().key.iter().copied(), &keys));
+            let lows: Vec<&'w [u8]> = ranges.iter().map(|range| &range.from[..]).collect();
+            let mut given: Vec<Parameter<'w>> = vec![Box::new(numbers), Box::new(lows)];
+            if shape.has_end {
+                let highs: Vec<_> = ranges.iter().map(|range| range.to.as_deref()).collect();
+                given.push(Box::new(highs));
             }
-            parameters.push(Box::new(i64::try_from(*limit).ok()));
-            (StatementKey::Scan(*table, *shape), parameters)
+            given.push(Box::new(i64::try_from(*limit).ok()));
+            (StatementKey::Scan(*table, *shape), given)
         });
         rows.chain(ranges).collect()
     }
@@ -91,38 +85,36 @@ impl<'w> Fetch<'w> {
         let mut answers = answers.into_iter();
         for (table, keys) in &self.rows {
             for row in answers.next().unwrap_or_default() {
-                let (key, row) = cell_row(*table, &row, 0)?;
+                let (key, row) = raw_row(&row, 0)?;
                 known.add_row(*table, key, Some(row));
             }
             for key in keys {
                 known.add_absent(*table, key);
             }
         }
-        for (table, _, limit, ranges) in &self.ranges {
-            let mut found: Vec<Vec<CellRow>> = ranges.iter().map(|_| Vec::new()).collect();
+        for (_, _, limit, ranges) in &self.ranges {
+            let mut found: Vec<Vec<RawRow>> = ranges.iter().map(|_| Vec::new()).collect();
             for row in answers.next().unwrap_or_default() {
                 let number = usize::try_from(row.try_get::<_, i64>(0)?).unwrap_or(usize::MAX);
                 if let Some(rows) = found.get_mut(number) {
-                    rows.push(cell_row(*table, &row, 1)?);
+                    rows.push(raw_row(&row, 1)?);
                 }
             }
             for (range, mut rows) in ranges.iter().zip(found) {
                 rows.sort();
-                if range.is_descending {
+                if range.order == Order::Descending {
                     rows.reverse();
                 }
-                known.add_range((*range).clone(), rows, *limit);
+                known.add_range(range, rows, *limit);
             }
         }
         Ok(())
     }
 }
 
-fn cell_row(id: TableId, row: &Row, first: usize) -> Result<(Vec<Cell>, Vec<Cell>), Failure> {
-    let table = id.table();
-    let key = cells_of_row(row, first, &table.key)?;
-    let rest = cells_of_row(row, first + table.key.len(), &table.row)?;
-    Ok((key, rest))
+/// A key and its row, from a column on.
+fn raw_row(row: &Row, first: usize) -> Result<RawRow, Failure> {
+    Ok((row.try_get(first)?, row.try_get(first + 1)?))
 }
 
 /// Reads the wanted rows in the open transaction of the connection.

@@ -1,12 +1,8 @@
 //! What is known of the rows of the database, and what is asked of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
 
-use super::cells::{Cell, Cells};
-use super::statements::{Edge, Shape};
-use super::tables::TableId;
-use crate::ledger::rows::Order;
+use crate::ledger::rows::{KeyRange, Order, RawRow, Table};
 
 /// How many rows of a range are read ahead at most.
 const MOST_AHEAD: usize = 10_000;
@@ -15,35 +11,26 @@ const MOST_AHEAD: usize = 10_000;
 /// statement would take longer than a database may take to answer.
 pub(super) const MOST_AT_ONCE: usize = 10_000;
 
-/// A key and the rest of its row.
-pub(super) type CellRow = (Cells, Cells);
-
-/// A range of rows of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct RangeKey {
-    pub(super) table: TableId,
-    pub(super) from: Bound<Cells>,
-    pub(super) to: Bound<Cells>,
-    pub(super) is_descending: bool,
-}
-
 /// Rows, and the first rows of ranges, as they are at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    rows: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
+    rows: BTreeMap<Table, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
     /// Ranges by their table, their order and their end: one that begins earlier may hold another of the same end.
-    ranges: HashMap<(TableId, bool), HashMap<Bound<Cells>, Vec<FirstRows>>>,
+    ranges: HashMap<(Table, Order), HashMap<Edge, Vec<FirstRows>>>,
     /// How many rows these are.
     count: usize,
     /// About how much memory that takes, in bytes.
     size: usize,
 }
 
+/// Where a range begins or ends, in its order. `None` is beyond all keys.
+type Edge = Option<Vec<u8>>;
+
 /// The first rows of a range.
 #[derive(Clone, Debug)]
 struct FirstRows {
-    begin: Bound<Cells>,
-    rows: Vec<CellRow>,
+    begin: Edge,
+    rows: Vec<RawRow>,
     /// How many were asked for. If there are fewer, the range has no more.
     limit: usize,
 }
@@ -51,129 +38,87 @@ struct FirstRows {
 /// What is to be read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wants {
-    pub(super) keys: BTreeMap<TableId, BTreeSet<Cells>>,
+    pub(super) keys: BTreeMap<Table, BTreeSet<Vec<u8>>>,
     /// Ranges, and how many rows of each at most.
-    pub(super) ranges: HashMap<RangeKey, usize>,
+    pub(super) ranges: HashMap<KeyRange, usize>,
 }
 
-impl RangeKey {
-    pub(super) fn order(&self) -> Order {
-        if self.is_descending { Order::Descending } else { Order::Ascending }
+/// Where a range begins and ends, in its order.
+fn edges(range: &KeyRange) -> (Edge, Edge) {
+    let (low, high) = (Some(range.from.clone()), range.to.clone());
+    match range.order {
+        Order::Ascending => (low, high),
+        Order::Descending => (high, low),
     }
+}
 
-    pub(super) fn shape(&self) -> Shape {
-        Shape::new(edge(&self.from), edge(&self.to), self.order())
+/// Whether a range of the same order that begins at `begin` is this one, or goes on to it.
+fn is_within(range: &KeyRange, begin: &Edge) -> bool {
+    match (range.order, begin, &range.to) {
+        (Order::Ascending, begin, _) => begin.as_ref().is_some_and(|begin| *begin <= range.from),
+        (Order::Descending, None, _) => true,
+        (Order::Descending, Some(_), None) => false,
+        (Order::Descending, Some(begin), Some(own)) => begin >= own,
     }
+}
 
-    /// Whether no key can be in it.
-    pub(super) fn is_empty(&self) -> bool {
-        match (&self.from, &self.to) {
-            (Bound::Included(from), Bound::Included(to)) => from > to,
-            (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
-            | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
-            _ => false,
-        }
-    }
-
-    /// Where it begins, in its order.
-    fn begin(&self) -> &Bound<Cells> {
-        if self.is_descending { &self.to } else { &self.from }
-    }
-
-    /// Where it ends, in its order.
-    fn end(&self) -> &Bound<Cells> {
-        if self.is_descending { &self.from } else { &self.to }
-    }
-
-    /// Whether a range of the same order that begins there is this one, or goes on to it.
-    fn is_within(&self, begin: &Bound<Cells>) -> bool {
-        if begin == self.begin() {
-            return true;
-        }
-        match (key_of(begin), key_of(self.begin())) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(begin), Some(own)) if self.is_descending => begin > own,
-            (Some(begin), Some(own)) => begin < own,
-        }
-    }
-
-    /// Whether the range has begun when a row of this key is read.
-    fn begins_by(&self, key: &Cells) -> bool {
-        match (self.is_descending, &self.from, &self.to) {
-            (false, Bound::Included(from), _) => key >= from,
-            (false, Bound::Excluded(from), _) => key > from,
-            (true, _, Bound::Included(to)) => key <= to,
-            (true, _, Bound::Excluded(to)) => key < to,
-            _ => true,
-        }
+/// Whether a range has begun when a row of this key is read.
+fn begins_by(range: &KeyRange, key: &[u8]) -> bool {
+    match range.order {
+        Order::Ascending => *key >= *range.from,
+        Order::Descending => range.to.as_ref().is_none_or(|to| *key < **to),
     }
 }
 
 impl FirstRows {
     /// So many of the rows, from one on, if they are known, or there are no more.
-    fn first(&self, limit: usize, has_begun: impl Fn(&Cells) -> bool) -> Option<Vec<CellRow>> {
+    fn first(&self, limit: usize, has_begun: impl Fn(&[u8]) -> bool) -> Option<Vec<RawRow>> {
         let rest = self.rows.iter().skip_while(|(key, _)| !has_begun(key));
         let rows: Vec<_> = rest.take(limit).cloned().collect();
         (rows.len() == limit || self.rows.len() < self.limit).then_some(rows)
     }
 }
 
-/// The key at an end of a range.
-pub(super) fn key_of(bound: &Bound<Cells>) -> Option<&Cells> {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => Some(key),
-        Bound::Unbounded => None,
-    }
-}
-
-fn edge(bound: &Bound<Cells>) -> Edge {
-    match bound {
-        Bound::Included(_) => Edge::Included,
-        Bound::Excluded(_) => Edge::Excluded,
-        Bound::Unbounded => Edge::None,
-    }
-}
-
 impl Known {
     /// The row of a key, if it is known whether there is one.
-    pub(super) fn row(&self, table: TableId, key: &Cells) -> Option<Option<Cells>> {
+    pub(super) fn row(&self, table: Table, key: &[u8]) -> Option<Option<Vec<u8>>> {
         self.rows.get(&table)?.get(key).cloned()
     }
 
     /// Whether a key is known to have this row.
-    pub(super) fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool {
+    pub(super) fn has(&self, table: Table, key: &[u8], row: &[u8]) -> bool {
         let known = self.rows.get(&table).and_then(|rows| rows.get(key));
-        known.is_some_and(|known| known.as_ref() == Some(row))
+        known.is_some_and(|known| known.as_deref() == Some(row))
     }
 
     /// The first rows of a range, if so many are known, or it has no more.
-    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Option<Vec<CellRow>> {
-        let same_end = self.ranges.get(&(range.table, range.is_descending))?.get(range.end())?;
-        let mut wider = same_end.iter().filter(|known| range.is_within(&known.begin));
-        wider.find_map(|known| known.first(limit, |key| range.begins_by(key)))
+    pub(super) fn range(&self, range: &KeyRange, limit: usize) -> Option<Vec<RawRow>> {
+        let (_, end) = edges(range);
+        let same_end = self.ranges.get(&(range.table, range.order))?.get(&end)?;
+        let mut wider = same_end.iter().filter(|known| is_within(range, &known.begin));
+        wider.find_map(|known| known.first(limit, |key| begins_by(range, key)))
     }
 
-    pub(super) fn add_row(&mut self, table: TableId, key: Cells, row: Option<Cells>) {
+    pub(super) fn add_row(&mut self, table: Table, key: Vec<u8>, row: Option<Vec<u8>>) {
         self.count += 1;
         self.size += size_of_row(&key, row.as_ref());
         self.rows.entry(table).or_default().insert(key, row);
     }
 
     /// Adds that a key has no row, unless its row is known.
-    pub(super) fn add_absent(&mut self, table: TableId, key: &Cells) {
+    pub(super) fn add_absent(&mut self, table: Table, key: &[u8]) {
         if !self.rows.get(&table).is_some_and(|rows| rows.contains_key(key)) {
-            self.add_row(table, key.clone(), None);
+            self.add_row(table, key.to_vec(), None);
         }
     }
 
-    pub(super) fn add_range(&mut self, range: RangeKey, rows: Vec<CellRow>, limit: usize) {
+    pub(super) fn add_range(&mut self, range: &KeyRange, rows: Vec<RawRow>, limit: usize) {
         let sizes = rows.iter().map(|(key, row)| size_of_row(key, Some(row)));
         self.size += sizes.sum::<usize>();
         self.count += rows.len();
-        let begin = range.begin().clone();
-        let of_table = self.ranges.entry((range.table, range.is_descending)).or_default();
-        let same_end = of_table.entry(range.end().clone()).or_default();
+        let (begin, end) = edges(range);
+        let of_table = self.ranges.entry((range.table, range.order)).or_default();
+        let same_end = of_table.entry(end).or_default();
         same_end.retain(|known| known.begin != begin);
         same_end.push(FirstRows { begin, rows, limit });
     }
@@ -194,8 +139,8 @@ impl Known {
     }
 
     /// All rows that are known one by one.
-    pub(super) fn into_rows(self) -> impl Iterator<Item = (TableId, Cells, Option<Cells>)> {
-        let of_table = |(table, rows): (TableId, BTreeMap<_, _>)| {
+    pub(super) fn into_rows(self) -> impl Iterator<Item = (Table, Vec<u8>, Option<Vec<u8>>)> {
+        let of_table = |(table, rows): (Table, BTreeMap<_, _>)| {
             rows.into_iter().map(move |(key, row)| (table, key, row))
         };
         self.rows.into_iter().flat_map(of_table)
@@ -213,16 +158,8 @@ impl Known {
 }
 
 /// About how much memory a row takes, in bytes.
-pub(super) fn size_of_row(key: &Cells, row: Option<&Cells>) -> usize {
-    size_of_cells(key) + row.map_or(0, size_of_cells)
-}
-
-fn size_of_cells(cells: &Cells) -> usize {
-    let bytes = cells.iter().map(|cell| match cell {
-        Cell::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    });
-    size_of_val(cells.as_slice()) + bytes.sum::<usize>()
+pub(super) fn size_of_row(key: &[u8], row: Option<&Vec<u8>>) -> usize {
+    size_of::<RawRow>() + key.len() + row.map_or(0, Vec::len)
 }
 
 impl Wants {
@@ -252,12 +189,12 @@ impl Wants {
     }
 
     /// Wants a row. Answers whether it was not wanted before.
-    pub(super) fn want_row(&mut self, table: TableId, key: Cells) -> bool {
+    pub(super) fn want_row(&mut self, table: Table, key: Vec<u8>) -> bool {
         self.keys.entry(table).or_default().insert(key)
     }
 
     /// Wants the first rows of a range. Answers whether so many were not wanted before.
-    pub(super) fn want_range(&mut self, range: RangeKey, limit: usize) -> bool {
+    pub(super) fn want_range(&mut self, range: KeyRange, limit: usize) -> bool {
         let wanted = self.ranges.entry(range).or_default();
         let is_new = limit > *wanted;
         *wanted = limit.max(*wanted);
@@ -286,17 +223,20 @@ impl Wants {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
     use super::*;
+    use crate::ledger::rows::{Invoices, Kind};
 
-    fn key(number: i64) -> Cells {
-        vec![Cell::Number(number)]
+    fn key(number: u64) -> Vec<u8> {
+        Invoices::key(&number)
     }
 
-    fn range(from: Bound<i64>, to: Bound<i64>, is_descending: bool) -> RangeKey {
-        RangeKey { table: TableId::Invoices, from: from.map(key), to: to.map(key), is_descending }
+    fn range(from: Bound<u64>, to: Bound<u64>, order: Order) -> KeyRange {
+        KeyRange::of::<Invoices>(&(from, to), order)
     }
 
-    fn numbers(rows: Option<Vec<CellRow>>) -> Option<Vec<Cells>> {
+    fn numbers(rows: Option<Vec<RawRow>>) -> Option<Vec<Vec<u8>>> {
         rows.map(|rows| rows.into_iter().map(|(key, _)| key).collect())
     }
 
@@ -306,7 +246,10 @@ mod tests {
         for count in [1, 100] {
             let mut wants = Wants::default();
             for from in 0..count {
-                wants.want_range(range(Bound::Included(from), Bound::Included(from), false), 10);
+                wants.want_range(
+                    range(Bound::Included(from), Bound::Included(from), Order::Ascending),
+                    10,
+                );
             }
             wants.widen(1 << 20);
             assert_eq!(all(&wants), MOST_AHEAD, "{count} ranges");
@@ -317,21 +260,22 @@ mod tests {
     #[test]
     fn what_goes_on_from_a_known_range_is_known_as_far_as_that_is() {
         use Bound::{Excluded, Included, Unbounded};
+        use Order::{Ascending, Descending};
         let mut known = Known::default();
-        let rows = |numbers: &[i64]| numbers.iter().map(|it| (key(*it), Vec::new())).collect();
-        known.add_range(range(Included(1), Unbounded, false), rows(&[1, 2, 4, 5]), 4);
-        known.add_range(range(Unbounded, Excluded(9), true), rows(&[8, 6]), 3);
+        let rows = |numbers: &[u64]| numbers.iter().map(|it| (key(*it), Vec::new())).collect();
+        known.add_range(&range(Included(1), Unbounded, Ascending), rows(&[1, 2, 4, 5]), 4);
+        known.add_range(&range(Unbounded, Excluded(9), Descending), rows(&[8, 6]), 3);
         let ask = |range, limit| numbers(known.range(&range, limit));
-        let some = |numbers: &[i64]| Some(numbers.iter().map(|it| key(*it)).collect());
-        assert_eq!(ask(range(Included(1), Unbounded, false), 2), some(&[1, 2]));
-        assert_eq!(ask(range(Included(1), Unbounded, false), 5), None);
-        assert_eq!(ask(range(Included(3), Unbounded, false), 2), some(&[4, 5]));
-        assert_eq!(ask(range(Excluded(4), Unbounded, false), 1), some(&[5]));
-        assert_eq!(ask(range(Excluded(4), Unbounded, false), 2), None);
-        assert_eq!(ask(range(Included(0), Unbounded, false), 1), None);
-        assert_eq!(ask(range(Included(3), Included(9), false), 1), None);
-        assert_eq!(ask(range(Unbounded, Excluded(8), true), 9), some(&[6]));
-        assert_eq!(ask(range(Unbounded, Included(8), true), 1), some(&[8]));
-        assert_eq!(ask(range(Unbounded, Unbounded, true), 1), None);
+        let some = |numbers: &[u64]| Some(numbers.iter().map(|it| key(*it)).collect());
+        assert_eq!(ask(range(Included(1), Unbounded, Ascending), 2), some(&[1, 2]));
+        assert_eq!(ask(range(Included(1), Unbounded, Ascending), 5), None);
+        assert_eq!(ask(range(Included(3), Unbounded, Ascending), 2), some(&[4, 5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, Ascending), 1), some(&[5]));
+        assert_eq!(ask(range(Excluded(4), Unbounded, Ascending), 2), None);
+        assert_eq!(ask(range(Included(0), Unbounded, Ascending), 1), None);
+        assert_eq!(ask(range(Included(3), Included(9), Ascending), 1), None);
+        assert_eq!(ask(range(Unbounded, Excluded(8), Descending), 9), some(&[6]));
+        assert_eq!(ask(range(Unbounded, Included(8), Descending), 1), some(&[8]));
+        assert_eq!(ask(range(Unbounded, Unbounded, Descending), 1), None);
     }
 }

@@ -1,12 +1,10 @@
 //! Rows as this process has read or written them lately.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
-use super::cells::Cells;
-use super::known::{CellRow, Known, RangeKey, size_of_row};
+use super::known::{Known, size_of_row};
 use super::rows::Changes;
-use super::tables::TableId;
+use crate::ledger::rows::{KeyRange, Order, RawRow, Table};
 
 /// Rows as they were lately. Another process may have changed them since, and a commit of them may have failed. They
 /// serve to guess which rows a batch will read. No batch is run on them.
@@ -19,7 +17,7 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Remembered {
-    tables: BTreeMap<TableId, BTreeMap<Cells, Option<Cells>>>,
+    tables: BTreeMap<Table, BTreeMap<Vec<u8>, Option<Vec<u8>>>>,
     /// About how much memory that takes, in bytes.
     size: usize,
 }
@@ -54,7 +52,7 @@ impl Memory {
         }
     }
 
-    fn remember(&mut self, table: TableId, key: Cells, row: Option<Cells>, size: usize) {
+    fn remember(&mut self, table: Table, key: Vec<u8>, row: Option<Vec<u8>>, size: usize) {
         if self.recent.size > MOST {
             self.older = std::mem::take(&mut self.recent);
         }
@@ -63,29 +61,28 @@ impl Memory {
     }
 
     /// The row of a key, if it is remembered whether there is one.
-    pub(super) fn row(&self, table: TableId, key: &Cells) -> Option<Option<Cells>> {
+    pub(super) fn row(&self, table: Table, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let mut halves = [&self.recent, &self.older].into_iter();
         halves.find_map(|half| half.tables.get(&table)?.get(key).cloned())
     }
 
     /// The remembered rows of a range, up to a limit. Where many rows of the range are known to be gone, some may lack.
-    pub(super) fn range(&self, range: &RangeKey, limit: usize) -> Vec<CellRow> {
-        let bounds = (range.from.as_ref(), range.to.as_ref());
+    pub(super) fn range(&self, range: &KeyRange, limit: usize) -> Vec<RawRow> {
         let looked_at = limit.saturating_add(MOST_GONE);
         let mut rows = BTreeMap::new();
         for half in [&self.older, &self.recent] {
             let Some(of_table) = half.tables.get(&range.table) else { continue };
-            let in_range = of_table.range::<Cells, (Bound<_>, Bound<_>)>(bounds);
-            match range.is_descending {
-                true => rows.extend(in_range.rev().take(looked_at)),
-                false => rows.extend(in_range.take(looked_at)),
+            let in_range = of_table.range::<[u8], _>(range.bounds());
+            match range.order {
+                Order::Descending => rows.extend(in_range.rev().take(looked_at)),
+                Order::Ascending => rows.extend(in_range.take(looked_at)),
             }
         }
         let there = rows.into_iter().filter_map(|(key, row)| Some((key, row.as_ref()?)));
-        let cloned = |(key, row): (&Cells, &Cells)| (key.clone(), row.clone());
-        match range.is_descending {
-            true => there.rev().take(limit).map(cloned).collect(),
-            false => there.take(limit).map(cloned).collect(),
+        let cloned = |(key, row): (&Vec<u8>, &Vec<u8>)| (key.clone(), row.clone());
+        match range.order {
+            Order::Descending => there.rev().take(limit).map(cloned).collect(),
+            Order::Ascending => there.take(limit).map(cloned).collect(),
         }
     }
 }

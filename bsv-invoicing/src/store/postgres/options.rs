@@ -13,6 +13,8 @@ use thiserror::Error;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::schema::MIGRATIONS;
+
 /// Where a PostgreSQL database is, how it is reached, and in which schema of it a wallet lies.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -22,6 +24,8 @@ pub struct PostgresOptions {
     pub(super) schema: String,
     /// The file in which a server remembers who it is, and the last step that it has seen.
     pub(super) memory: Option<PathBuf>,
+    /// The migrations of the schema from version 1 to 2, 3 and so on.
+    pub(super) migrations: &'static [&'static str],
 }
 
 /// Why a URL names no database.
@@ -79,7 +83,7 @@ impl PostgresOptions {
             config.application_name("bsv-server");
         }
         let tls = tls(roots.as_deref(), config.get_ssl_mode())?;
-        Ok(Self { config, tls, schema, memory: None })
+        Ok(Self { config, tls, schema, memory: None, migrations: MIGRATIONS })
     }
 
     /// The same with a password.
@@ -94,6 +98,18 @@ impl PostgresOptions {
     #[must_use]
     pub fn for_server(self, memory: impl Into<PathBuf>) -> Self {
         Self { memory: Some(memory.into()), ..self }
+    }
+
+    /// The same as a later version of this software would have them, for tests of migrations.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_migrations(self, migrations: &'static [&'static str]) -> Self {
+        Self { migrations, ..self }
+    }
+
+    /// The version of the schema that this program makes and knows.
+    pub(super) fn newest(&self) -> i32 {
+        i32::try_from(1 + self.migrations.len()).expect("there are few migrations")
     }
 
     /// Whether the URL held a password.

@@ -11,12 +11,12 @@ use super::statements::StatementKey;
 use crate::model::process::ProcessId;
 
 pub(super) const BEAT: StatementKey =
-    StatementKey::Other("UPDATE @process SET beat = beat + 1 WHERE id = $1 RETURNING beat");
+    StatementKey::Other("UPDATE @processes SET beat = beat + 1 WHERE key = $1 RETURNING beat");
 /// Includes processes that were removed and still have claims. The beat of such a process never changes.
 pub(super) const READ_BEATS: StatementKey = StatementKey::Other(
-    "SELECT id, beat FROM @process WHERE id <> $1 \
-     UNION SELECT holder, -1 FROM @claim \
-     WHERE holder <> $1 AND NOT EXISTS (SELECT 1 FROM @process WHERE id = holder)",
+    "SELECT key, beat FROM @processes WHERE key <> $1 \
+     UNION SELECT holder, -1 FROM (SELECT substring(row FROM 1 FOR 16) AS holder FROM @claims) c \
+     WHERE holder <> $1 AND NOT EXISTS (SELECT 1 FROM @processes WHERE key = holder)",
 );
 
 /// How long a process is silent until it counts as dead.

@@ -3,17 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use bsv_store::{AuditEntry, AuditTail, KeyEvent, StoreError};
+use bsv_store::{AuditEntry, AuditTail, StoreError};
 
-use super::cells::Cells;
-use super::known::{CellRow, Known, RangeKey, Wants};
+use super::known::{Known, Wants};
 use super::memory::Memory;
-use super::tables::{SqlKind, TableId, one};
-use crate::ledger::rows::{AuditLog, Engine, KeyRange, Order, ReadTable, RowsOf, Table};
-use crate::store::WalletStoreError;
+use crate::ledger::rows::{Change, Engine, KeyRange, NewAuditEntry, Order, RawRow, Table};
 
 /// Rows, and what has been changed.
 pub(in crate::store) struct SqlRows<'r> {
@@ -24,13 +20,13 @@ pub(in crate::store) struct SqlRows<'r> {
 /// Where rows are read from, as they are at one moment.
 pub(super) trait Source {
     /// The row of a key.
-    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError>;
+    fn row(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Up to `limit` rows of a range.
-    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError>;
+    fn range(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError>;
 
     /// Whether a key is known to have this row, without a look.
-    fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool;
+    fn has(&self, table: Table, key: &[u8], row: &[u8]) -> bool;
 }
 
 /// Rows to rehearse a batch on. A row that is not known is taken from the memory, or else is taken for absent, and is
@@ -60,31 +56,12 @@ pub(super) struct Reading<'k> {
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) rows: BTreeMap<TableId, BTreeMap<Cells, Change>>,
+    pub(super) rows: BTreeMap<Table, BTreeMap<Vec<u8>, Change>>,
     pub(super) audit: Vec<AuditEntry>,
     /// What the next entry of the audit log goes on from.
     pub(super) audit_tail: AuditTail,
     /// The time of new entries, in microseconds since 1970.
     pub(super) now_micros: u64,
-}
-
-/// What a batch does to the row of a key.
-#[derive(Debug)]
-pub(super) enum Change {
-    /// The database has no row of this key.
-    Added(Cells),
-    Set(Cells),
-    Removed,
-}
-
-impl Change {
-    /// The row, unless it is removed.
-    pub(super) fn row(&self) -> Option<&Cells> {
-        match self {
-            Self::Added(row) | Self::Set(row) => Some(row),
-            Self::Removed => None,
-        }
-    }
 }
 
 impl Changes {
@@ -129,12 +106,12 @@ impl<'k> Guess<'k> {
 struct TooLong;
 
 impl Source for Guess<'_> {
-    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+    fn row(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.pay(1)?;
         if let Some(known) = self.known.row(table, key) {
             return Ok(known);
         }
-        let is_new = self.wants.borrow_mut().want_row(table, key.clone());
+        let is_new = self.wants.borrow_mut().want_row(table, key.to_vec());
         let remembered = self.memory.and_then(|memory| memory.row(table, key));
         if remembered.is_none() && !is_new {
             self.pay(COST_OF_REPEATING)?;
@@ -142,7 +119,7 @@ impl Source for Guess<'_> {
         Ok(remembered.flatten())
     }
 
-    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+    fn range(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
         self.pay(1)?;
         if let Some(rows) = self.known.range(range, limit) {
             return Ok(rows);
@@ -153,7 +130,7 @@ impl Source for Guess<'_> {
         Ok(self.memory.map_or_else(Vec::new, |memory| memory.range(range, limit)))
     }
 
-    fn has(&self, _: TableId, _: &Cells, _: &Cells) -> bool {
+    fn has(&self, _: Table, _: &[u8], _: &[u8]) -> bool {
         false
     }
 }
@@ -167,18 +144,18 @@ impl Reading<'_> {
 }
 
 impl Source for Reading<'_> {
-    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+    fn row(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let known = self.known.borrow().row(table, key);
         if let Some(row) = known {
             return Ok(row);
         }
         self.read(|wants| {
-            wants.want_row(table, key.clone());
+            wants.want_row(table, key.to_vec());
         })?;
         Ok(self.known.borrow().row(table, key).flatten())
     }
 
-    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+    fn range(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
         let known = self.known.borrow().range(range, limit);
         if let Some(rows) = known {
             return Ok(rows);
@@ -189,7 +166,7 @@ impl Source for Reading<'_> {
         Ok(self.known.borrow().range(range, limit).unwrap_or_default())
     }
 
-    fn has(&self, table: TableId, key: &Cells, row: &Cells) -> bool {
+    fn has(&self, table: Table, key: &[u8], row: &[u8]) -> bool {
         self.known.borrow().has(table, key, row)
     }
 }
@@ -207,127 +184,80 @@ impl<'r> SqlRows<'r> {
     pub(super) fn into_changes(self) -> Changes {
         self.changes
     }
+}
 
-    fn row(&self, table: TableId, key: &Cells) -> Result<Option<Cells>, StoreError> {
+impl Engine for SqlRows<'_> {
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         match self.changes.rows.get(&table).and_then(|rows| rows.get(key)) {
             Some(change) => Ok(change.row().cloned()),
             None => self.stored.row(table, key),
         }
     }
 
-    fn range(&self, range: &RangeKey, limit: usize) -> Result<Vec<CellRow>, StoreError> {
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let bounds = (range.from.as_ref(), range.to.as_ref());
-        if range.table == TableId::AllFigures {
-            // The figures are columns of the last step, and have no table.
-            let one = one();
-            let figures = self.row(range.table, &one)?.filter(|_| bounds.contains(&one));
-            return Ok(figures.into_iter().map(|figures| (one.clone(), figures)).collect());
+        if range.table == Table::AllFigures {
+            // The figures are in the last step, and have no table.
+            let figures = self.read(range.table, &[])?.filter(|_| range.contains(&[]));
+            return Ok(figures.into_iter().map(|figures| (Vec::new(), figures)).collect());
         }
         let changed = self.changes.rows.get(&range.table);
         let changed: Vec<_> =
-            changed.into_iter().flat_map(|rows| rows.range::<Cells, _>(bounds)).collect();
+            changed.into_iter().flat_map(|rows| rows.range::<[u8], _>(range.bounds())).collect();
         // The changes may have removed so many of the rows that are read.
         let removed = changed.iter().filter(|(_, change)| change.row().is_none()).count();
         let stored = self.stored.range(range, limit.saturating_add(removed))?;
         if changed.is_empty() {
             return Ok(stored);
         }
-        let mut rows: BTreeMap<Cells, Cells> = stored.into_iter().collect();
+        let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = stored.into_iter().collect();
         for (key, change) in changed {
             match change.row() {
                 Some(row) => drop(rows.insert(key.clone(), row.clone())),
                 None => drop(rows.remove(key)),
             }
         }
-        Ok(match range.is_descending {
-            false => rows.into_iter().take(limit).collect(),
-            true => rows.into_iter().rev().take(limit).collect(),
+        Ok(match range.order {
+            Order::Ascending => rows.into_iter().take(limit).collect(),
+            Order::Descending => rows.into_iter().rev().take(limit).collect(),
         })
     }
-}
 
-impl Engine for SqlRows<'_> {
-    type Error = WalletStoreError;
-}
-
-impl<K: SqlKind> ReadTable<K> for SqlRows<'_> {
-    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
-        let row = self.row(K::TABLE_ID, &K::key_cells(key))?;
-        Ok(row.map(|row| K::row_of(key, &row)).transpose()?)
-    }
-
-    fn scan(
-        &self,
-        (from, to): KeyRange<'_, K>,
-        order: Order,
-        limit: usize,
-    ) -> Result<RowsOf<K>, WalletStoreError> {
-        let is_descending = order == Order::Descending;
-        let (from, to) = (from.map(K::key_cells), to.map(K::key_cells));
-        let range = RangeKey { table: K::TABLE_ID, from, to, is_descending };
-        let rows = self.range(&range, limit)?.into_iter().map(|(key, row)| {
-            let key = K::key_of(&key)?;
-            let row = K::row_of(&key, &row)?;
-            Ok((key, row))
-        });
-        rows.collect()
-    }
-}
-
-impl<K: SqlKind> Table<K> for SqlRows<'_> {
-    fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
-        let (key, row) = (K::key_cells(key), K::row_cells(row));
+    fn write(&mut self, table: Table, key: Vec<u8>, change: Change) -> Result<(), StoreError> {
         let is_changed = |rows: &BTreeMap<_, _>| rows.contains_key(&key);
-        if !self.changes.rows.get(&K::TABLE_ID).is_some_and(is_changed)
-            && self.stored.has(K::TABLE_ID, &key, &row)
+        if let Change::Set(row) = &change
+            && !self.changes.rows.get(&table).is_some_and(is_changed)
+            && self.stored.has(table, &key, row)
         {
             return Ok(());
         }
-        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(key) {
-            Entry::Vacant(change) => drop(change.insert(Change::Set(row))),
-            Entry::Occupied(mut change) => {
-                let is_added = matches!(change.get(), Change::Added(_));
-                change.insert(if is_added { Change::Added(row) } else { Change::Set(row) });
+        match self.changes.rows.entry(table).or_default().entry(key) {
+            Entry::Vacant(changed) => drop(changed.insert(change)),
+            Entry::Occupied(mut changed) => {
+                let change = match (changed.get(), change) {
+                    (Change::New(_), Change::Set(row)) => Change::New(row),
+                    // The database may still have the row that this batch has removed.
+                    (_, Change::New(row)) => Change::Set(row),
+                    (_, change) => change,
+                };
+                changed.insert(change);
             }
         }
         Ok(())
     }
 
-    fn write_new(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
-        let row = K::row_cells(row);
-        match self.changes.rows.entry(K::TABLE_ID).or_default().entry(K::key_cells(key)) {
-            Entry::Vacant(change) => drop(change.insert(Change::Added(row))),
-            // The database may still have the row that this batch has removed.
-            Entry::Occupied(mut change) => drop(change.insert(Change::Set(row))),
-        }
-        Ok(())
-    }
-
-    fn erase(&mut self, key: &K::Key) -> Result<bool, WalletStoreError> {
-        let key = K::key_cells(key);
-        let was_there = self.row(K::TABLE_ID, &key)?.is_some();
-        if was_there {
-            self.changes.rows.entry(K::TABLE_ID).or_default().insert(key, Change::Removed);
-        }
-        Ok(was_there)
-    }
-}
-
-impl AuditLog for SqlRows<'_> {
-    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
+    fn append_audit(&mut self, entry: NewAuditEntry<'_>) -> Result<(), StoreError> {
         let changes = &mut self.changes;
-        let entry = AuditEntry::next(changes.audit_tail, event, subject, changes.now_micros);
+        let entry = match entry {
+            NewAuditEntry::Next(event, subject) => {
+                AuditEntry::next(changes.audit_tail, event, subject, changes.now_micros)
+            }
+            NewAuditEntry::Copied(entry) => entry.clone(),
+        };
         changes.audit_tail = entry.tail();
         changes.audit.push(entry);
-        Ok(())
-    }
-
-    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
-        self.changes.audit_tail = entry.tail();
-        self.changes.audit.push(entry.clone());
         Ok(())
     }
 }
@@ -335,16 +265,16 @@ impl AuditLog for SqlRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::postgres::cells::Cell as SqlCell;
+    use crate::ledger::rows::{Kind, Transactions};
 
-    fn key(number: usize) -> Cells {
-        vec![SqlCell::Number(i64::try_from(number).unwrap())]
+    fn key(number: usize) -> Vec<u8> {
+        Transactions::key(&(number as u64))
     }
 
     /// So many rows that are known.
     fn known(count: usize) -> Known {
         let mut known = Known::default();
-        (0..count).for_each(|number| known.add_row(TableId::Receipts, key(number), None));
+        (0..count).for_each(|number| known.add_row(Table::Transactions, key(number), None));
         known
     }
 
@@ -352,7 +282,7 @@ mod tests {
     fn reads(known: &Known, numbers: impl IntoIterator<Item = usize>, limit: usize) -> usize {
         let guess = Guess::new(known, None);
         let rows = numbers.into_iter().take(limit).map(key);
-        rows.take_while(|key| guess.row(TableId::Receipts, key).is_ok()).count()
+        rows.take_while(|key| guess.row(Table::Transactions, key).is_ok()).count()
     }
 
     #[test]

@@ -5,12 +5,17 @@ use super::error::{Failure, Unfit};
 use super::options::PostgresOptions;
 use super::shared::Seen;
 use super::statements::{Parameter, StatementKey};
-use crate::ledger::rows::Damaged;
+use crate::ledger::figures::Figures;
+use crate::ledger::rows::{Damaged, Row as _, Table};
 
-/// The migrations to versions 1, 2 and so on. An empty schema has version 0.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+/// The tables beside those of rows, in version 1.
+const OWN_TABLES: &str = include_str!("schema/1.sql");
+/// The migrations from version 1 to 2, 3 and so on.
+pub(super) const MIGRATIONS: &[&str] = &[];
 /// The name in `meta`. It tells a wallet's schema from that of another service.
-const NAME: &str = "wallet";
+const NAME: &str = "bsv-wallet";
+/// The name in schemas that builds before the first release made, in forms that nothing reads.
+const UNRELEASED_NAME: &str = "wallet";
 
 /// Answers whether the role may use the schema, if there is one.
 const FIND_SCHEMA: StatementKey = StatementKey::Other(
@@ -46,24 +51,23 @@ pub(super) async fn migrate(
     let (name, version, incarnation) = read_meta(connection).await?;
     if name != NAME {
         let schema = options.schema.clone();
-        return Err(Unfit::OtherSchema { schema, expected: NAME }.into());
+        return Err(match &*name {
+            UNRELEASED_NAME => Unfit::Unreleased { schema },
+            _ => Unfit::OtherSchema { schema, expected: NAME },
+        }
+        .into());
     }
-    expect_known(version)?;
-    if version < newest() {
-        raise(connection).await?;
+    expect_known(version, options.newest())?;
+    if version < options.newest() {
+        raise(connection, options).await?;
     }
     Ok(incarnation)
 }
 
-/// The newest version that this program knows.
-fn newest() -> i32 {
-    i32::try_from(MIGRATIONS.len()).expect("there are few migrations")
-}
-
 /// Fails if a newer version of this software has written the schema.
-pub(super) fn expect_known(version: i32) -> Result<(), Failure> {
-    if version > newest() {
-        return Err(Unfit::NewerSchema { found: version, known: newest() }.into());
+pub(super) fn expect_known(found: i32, known: i32) -> Result<(), Failure> {
+    if found > known {
+        return Err(Unfit::NewerSchema { found, known }.into());
     }
     Ok(())
 }
@@ -73,26 +77,58 @@ async fn create(connection: &Connection, make_schema: &str) -> Result<(), Failur
     let mut incarnation = [0; 16];
     getrandom::fill(&mut incarnation).map_err(|error| Failure::of(&error))?;
     let incarnation = hex::encode(incarnation);
+    let figures = hex::encode(Figures::default().encode());
+    let tables: String = Table::ALL.iter().copied().map(make_table).collect();
     connection
         .execute_all(&format!(
-            "BEGIN; {make_schema} {} INSERT INTO @meta (name, version, incarnation) \
+            "BEGIN; {make_schema} {OWN_TABLES} {tables} INSERT INTO @meta (name, version, incarnation) \
              VALUES ('{NAME}', 1, decode('{incarnation}', 'hex')); \
              INSERT INTO @step SELECT 0, decode('{incarnation}', 'hex'), 0, 0, 0, 0, \
-             decode(repeat('00', 32), 'hex'), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0; COMMIT",
-            MIGRATIONS[0]
+             decode(repeat('00', 32), 'hex'), decode('{figures}', 'hex'); COMMIT"
         ))
         .await
 }
 
+/// The statements that make the table of a kind of rows.
+fn make_table(table: Table) -> String {
+    if table == Table::AllFigures {
+        return String::new();
+    }
+    let name = table.name();
+    let (storage, more) = match table {
+        // Each process raises its `beat` as long as it is alive.
+        Table::Processes => ("", ", beat bigint NOT NULL DEFAULT 0"),
+        Table::RawTransactions | Table::Ancestors => (" STORAGE EXTERNAL", ""),
+        _ => ("", ""),
+    };
+    // Room for rows that change often lets them change without a change of the index.
+    let room = match table {
+        Table::Processes | Table::Claims | Table::Webhooks => " WITH (fillfactor = 50)",
+        Table::Invoices
+        | Table::Transactions
+        | Table::Receipts
+        | Table::ReceivedFor
+        | Table::Outgoing
+        | Table::Deliveries => " WITH (fillfactor = 80)",
+        _ => "",
+    };
+    let (number, meaning) = (table as u8, table.meaning().replace('\'', "''"));
+    format!(
+        "CREATE TABLE @{name} (key bytea PRIMARY KEY, row bytea{storage} NOT NULL{more}){room}; \
+         COMMENT ON TABLE @{name} IS '{number}: {meaning}'; "
+    )
+}
+
 /// Runs the missing migrations under the lock of the door. Servers of an older version read the version with each step,
 /// and refuse to go on.
-async fn raise(connection: &Connection) -> Result<(), Failure> {
+async fn raise(connection: &Connection, options: &PostgresOptions) -> Result<(), Failure> {
     connection.execute_all("BEGIN; SELECT 1 FROM @door FOR UPDATE").await?;
     let (_, version, _) = read_meta(connection).await?;
-    for migration in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or_default()) {
+    let done = usize::try_from(version).unwrap_or_default().saturating_sub(1);
+    for migration in options.migrations.iter().skip(done) {
         connection.execute_all(migration).await?;
     }
-    let set = format!("UPDATE @meta SET version = {}; COMMIT", MIGRATIONS.len());
+    let set = format!("UPDATE @meta SET version = {}; COMMIT", options.newest());
     connection.execute_all(&set).await
 }
 
@@ -142,7 +178,7 @@ mod tests {
 
     #[test]
     fn each_table_is_made_in_the_schema_of_the_wallet() {
-        for migration in MIGRATIONS {
+        for migration in [&OWN_TABLES].into_iter().chain(MIGRATIONS) {
             let made = migration.matches("CREATE TABLE ").count();
             assert_eq!(migration.matches("CREATE TABLE @").count(), made);
         }

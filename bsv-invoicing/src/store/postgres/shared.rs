@@ -15,9 +15,8 @@ use super::options::PostgresOptions;
 use super::rows::Changes;
 use super::schema::{Incarnation, expect_same};
 use super::step::Step;
-use super::tables::SqlKind;
 use super::transaction::in_time;
-use crate::ledger::rows::Processes;
+use crate::ledger::rows::{Kind, Processes, Table};
 use crate::model::process::ProcessId;
 use crate::model::time::Timestamp;
 
@@ -124,20 +123,20 @@ impl Shared {
 
     /// Wants the row that says whether this process is among those that have the wallet open.
     pub(super) fn want_presence(&self, wants: &mut Wants) {
-        wants.want_row(Processes::TABLE_ID, Processes::key_cells(&self.process()));
+        wants.want_row(Table::Processes, Processes::key(&self.process()));
     }
 
     /// Takes note of what that row says.
     pub(super) fn read_presence(&self, known: &Known) -> Result<(), Failure> {
-        let row = known.row(Processes::TABLE_ID, &Processes::key_cells(&self.process()));
+        let row = known.row(Table::Processes, &Processes::key(&self.process()));
         // Under the lock of the door, nobody adds it meanwhile.
         self.note_presence(self.has_joined(), row.flatten().is_some())
     }
 
     /// Takes note of changes that are committed: they may say that this process has the wallet open.
     pub(super) fn note_joining(&self, changes: &Changes) {
-        let joined = changes.rows.get(&Processes::TABLE_ID).is_some_and(|rows| {
-            rows.get(&Processes::key_cells(&self.process())).is_some_and(|it| it.row().is_some())
+        let joined = changes.rows.get(&Table::Processes).is_some_and(|rows| {
+            rows.get(&Processes::key(&self.process())).is_some_and(|it| it.row().is_some())
         });
         self.has_joined.fetch_or(joined, Ordering::Relaxed);
     }

@@ -3,13 +3,14 @@
 use bsv_store::AuditTail;
 use tokio_postgres::Row;
 
-use super::cells::{Cell, Cells};
+use super::connection::Connection;
 use super::error::Failure;
 use super::known::Known;
 use super::schema::{Incarnation, expect_known};
 use super::shared::Seen;
-use super::statements::{Parameter, StatementKey, cells_of_row, now};
-use super::tables::{TableId, one};
+use super::statements::{Parameter, StatementKey, now};
+use crate::ledger::figures::Figures;
+use crate::ledger::rows::{Row as _, Table};
 
 /// The last step, as of a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub(super) struct Step {
     pub(super) writer: Vec<u8>,
     /// What the next entry of the audit log goes on from.
     pub(super) audit_tail: AuditTail,
-    /// The figures, as cells.
-    pub(super) figures: Cells,
+    /// The row of the figures.
+    pub(super) figures: Vec<u8>,
     /// The time when this was read, in microseconds since 1970, by the database's clock.
     pub(super) read_at: i64,
 }
@@ -30,17 +31,23 @@ pub(super) struct Step {
 pub(super) const READ_LAST: StatementKey = StatementKey::Other(concat!(
     "SELECT number, writer, last_audit, last_audit_at, audit_head, ",
     now!(),
-    ", (SELECT version FROM @meta), (SELECT incarnation FROM @meta), last_invoice, last_user, last_event, last_event_at, \
-     last_transaction, last_payment, last_change, account, last_invoice_before, last_user_before, \
-     confirmed, unconfirmed, waiting, reserved, contested, immature, coins FROM @step ORDER BY number DESC LIMIT 1"
+    ", (SELECT version FROM @meta), (SELECT incarnation FROM @meta), figures \
+     FROM @step ORDER BY number DESC LIMIT 1"
 ));
 
+const READ_FIGURES: StatementKey =
+    StatementKey::Other("SELECT figures FROM @step ORDER BY number DESC LIMIT 1");
+
+/// The row of the figures, in a schema of any version.
+pub(super) async fn read_figures(connection: &Connection) -> Result<Option<Vec<u8>>, Failure> {
+    connection.prepare(&[READ_FIGURES]).await?;
+    let rows = connection.run(READ_FIGURES, Vec::new()).await?;
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
+}
+
 const ADD: StatementKey = StatementKey::Other(concat!(
-    "INSERT INTO @step (number, writer, writer_step, last_audit, last_audit_at, audit_head, \
-     last_invoice, last_user, last_event, last_event_at, last_transaction, last_payment, \
-     last_change, account, last_invoice_before, last_user_before, confirmed, unconfirmed, waiting, \
-     reserved, contested, immature, coins, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
-     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, ",
+    "INSERT INTO @step (number, writer, writer_step, last_audit, last_audit_at, audit_head, figures, made_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, ",
     now!(),
     ")"
 ));
@@ -49,17 +56,13 @@ const ADD: StatementKey = StatementKey::Other(concat!(
 pub(super) const FIND: StatementKey =
     StatementKey::Other("SELECT number FROM @step WHERE number > $1 AND writer = $2");
 
-/// Where the figures begin in what [`READ_LAST`] answers.
-const FIGURES: usize = 8;
-
 impl Step {
     /// The step of a row of [`READ_LAST`]. Fails if the schema has a newer version than this program knows.
-    pub(super) fn read(rows: &[Row]) -> Result<Self, Failure> {
+    pub(super) fn read(connection: &Connection, rows: &[Row]) -> Result<Self, Failure> {
         let row = rows.first().ok_or_else(|| missing("the last step"))?;
         // Another server may have raised the version since this one opened the store.
-        expect_known(row.try_get(6)?)?;
+        expect_known(row.try_get(6)?, connection.newest)?;
         let hash: &[u8] = row.try_get(4)?;
-        let columns = &TableId::AllFigures.table().row;
         Ok(Self {
             incarnation: row.try_get(7)?,
             number: row.try_get(0)?,
@@ -70,7 +73,7 @@ impl Step {
                 hash: hash.try_into().map_err(|_| missing("a hash"))?,
             },
             read_at: row.try_get(5)?,
-            figures: cells_of_row(row, FIGURES, columns)?,
+            figures: row.try_get(8)?,
         })
     }
 
@@ -82,15 +85,12 @@ impl Step {
 
     /// Makes the figures known.
     pub(super) fn note(&self, known: &mut Known) {
-        known.add_row(TableId::AllFigures, one(), Some(self.figures.clone()));
+        known.add_row(Table::AllFigures, Vec::new(), Some(self.figures.clone()));
     }
 
     /// The number of the last event.
     pub(super) fn last_event(&self) -> u64 {
-        match self.figures.get(LAST_EVENT) {
-            Some(Cell::Number(number)) => u64::try_from(*number).unwrap_or_default(),
-            _ => 0,
-        }
+        Figures::decode(&self.figures).map_or(0, |figures| figures.last_event)
     }
 
     /// What adds a step.
@@ -98,26 +98,18 @@ impl Step {
         let AuditTail { number, at_micros, hash } = self.audit_tail;
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let at = i64::try_from(at_micros).unwrap_or(i64::MAX);
-        let mut parameters: Vec<Parameter<'s>> = vec![
+        let parameters: Vec<Parameter<'s>> = vec![
             Box::new(self.number),
             Box::new(self.writer.as_slice()),
             Box::new(writer_step),
             Box::new(number),
             Box::new(at),
             Box::new(hash.to_vec()),
+            Box::new(self.figures.as_slice()),
         ];
-        parameters.extend(self.figures.iter().map(|cell| -> Parameter<'s> {
-            match cell {
-                Cell::Number(number) => Box::new(*number),
-                _ => Box::new(0_i64),
-            }
-        }));
         (ADD, parameters)
     }
 }
-
-/// The place of the number of the last event among the figures.
-const LAST_EVENT: usize = 2;
 
 fn missing(what: &str) -> crate::ledger::rows::Damaged {
     crate::ledger::rows::Damaged(format!("{what} of the database is missing"))

@@ -10,17 +10,16 @@ use tokio::join;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::cells::Cells;
 use super::connection::{Connection, PATIENCE, Statement, in_order};
 use super::error::{Failure, has_undone, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, MOST_AT_ONCE, Wants};
-use super::rows::{Change, Changes};
+use super::rows::Changes;
 use super::shared::Shared;
-use super::statements::{Parameter, StatementKey, arrays_of};
+use super::statements::{Parameter, StatementKey};
 use super::step::{self, Step};
-use super::tables::TableId;
 use super::writer::NotDone;
+use crate::ledger::rows::{Change, Table};
 
 /// A process writes only while it holds this lock. The row itself never changes.
 const LOCK: &str = "BEGIN; SELECT 1 FROM @door FOR UPDATE";
@@ -133,7 +132,7 @@ async fn read(
     let begun = begun.into_iter().collect::<Result<Vec<_>, _>>()?;
     let more = more.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut begun = begun.into_iter().skip(1);
-    let step = Step::read(&begun.next().unwrap_or_default())?;
+    let step = Step::read(connection, &begun.next().unwrap_or_default())?;
     let mut known = Known::default();
     step.note(&mut known);
     first.take(begun, &mut known)?;
@@ -153,7 +152,7 @@ pub(super) async fn commit(
     // Where the lock does not hold, two writers meet at the step before they meet at a row.
     let mut statements = vec![next.add(writer_step)];
     for (table, rows) in &changes.rows {
-        if *table != TableId::AllFigures {
+        if *table != Table::AllFigures {
             add_changes(*table, rows, &mut statements);
         }
     }
@@ -259,32 +258,25 @@ pub(super) async fn find_step(
 }
 
 fn add_changes<'c>(
-    table: TableId,
-    rows: &'c BTreeMap<Cells, Change>,
+    table: Table,
+    rows: &'c BTreeMap<Vec<u8>, Change>,
     statements: &mut Vec<(StatementKey, Vec<Parameter<'c>>)>,
 ) {
-    let key_len = table.table().key.len();
     let (mut erased, mut added, mut set) = (Vec::new(), Vec::new(), Vec::new());
     for (key, change) in rows {
-        let cells = move |row: &'c Cells| {
-            move |index: usize| match index.checked_sub(key_len) {
-                None => &key[index],
-                Some(index) => &row[index],
-            }
-        };
         match change {
-            Change::Added(row) => added.push(cells(row)),
-            Change::Set(row) => set.push(cells(row)),
-            Change::Removed => erased.push(move |index: usize| &key[index]),
+            Change::New(row) => added.push((&key[..], &row[..])),
+            Change::Set(row) => set.push((&key[..], &row[..])),
+            Change::Gone => erased.push(&key[..]),
         }
     }
     for erased in erased.chunks(MOST_AT_ONCE) {
-        let given = arrays_of(table.table().key.iter().copied(), erased);
-        statements.push((StatementKey::Erase(table), given));
+        statements.push((StatementKey::Erase(table), vec![Box::new(erased.to_vec())]));
     }
-    for (key, rows) in [(StatementKey::Add(table), added), (StatementKey::Put(table), set)] {
+    for (statement, rows) in [(StatementKey::Add(table), added), (StatementKey::Put(table), set)] {
         for rows in rows.chunks(MOST_AT_ONCE) {
-            statements.push((key, arrays_of(table.table().columns(), rows)));
+            let (keys, rows): (Vec<_>, Vec<_>) = rows.iter().copied().unzip();
+            statements.push((statement, vec![Box::new(keys), Box::new(rows)]));
         }
     }
 }

@@ -13,13 +13,12 @@ use super::connection::{Connection, PATIENCE};
 use super::error::Failure;
 use super::known::{Known, Wants};
 use super::memory::Memory;
-use super::rows::{Change, Changes, Guess, Reading, SqlRows};
+use super::rows::{Changes, Guess, Reading, SqlRows};
 use super::shared::{Seen, Shared};
 use super::step::Step;
-use super::tables::{SqlKind, TableId, one};
 use super::transaction::{begin, commit, find_step, give_up, in_time, read_more};
-use crate::ledger::Books;
-use crate::ledger::rows::{AllFigures, Rules};
+use crate::ledger::BooksOn;
+use crate::ledger::rows::{Change, Table};
 use crate::model::event::EventKind;
 use crate::model::process::ProcessId;
 use crate::store::WalletStoreError;
@@ -60,7 +59,7 @@ impl From<Failure> for NotDone {
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The tables of one row that every batch reads.
-const EACH_TIME: [TableId; 2] = [AllFigures::TABLE_ID, Rules::TABLE_ID];
+const EACH_TIME: [Table; 2] = [Table::AllFigures, Table::Rules];
 /// How often a batch runs on known rows alone, at most.
 const GUESSES: usize = 8;
 
@@ -123,7 +122,7 @@ impl SqlBatches {
         let connection = self.connection.as_ref().expect("it is open");
         let mut wants = Wants::default();
         for table in EACH_TIME {
-            wants.want_row(table, one());
+            wants.want_row(table, Vec::new());
         }
         self.shared.want_presence(&mut wants);
         let (memory, process) = (&self.memory, self.shared.process());
@@ -185,7 +184,7 @@ impl SqlBatches {
 }
 
 impl Batches for SqlBatches {
-    type Open<'t> = Books<SqlRows<'t>>;
+    type Open<'t> = BooksOn<SqlRows<'t>>;
     type Told = Told;
 
     fn write(&mut self, batch: &mut Batch<Self>) -> Result<Option<Told>, StoreError> {
@@ -248,7 +247,7 @@ fn rehearse(
     guess: Guess<'_>,
 ) -> Wants {
     let rehearsed = catch_unwind(AssertUnwindSafe(|| {
-        let Ok(mut books) = Books::open_for(process, SqlRows::to_read(&guess)) else { return };
+        let Ok(mut books) = BooksOn::open_for(process, SqlRows::to_read(&guess)) else { return };
         for command in first..batch.len() {
             guess.begin_anew();
             batch.rehearse(command, &mut books);
@@ -324,7 +323,7 @@ fn run_on(
             now_micros: u64::try_from(step.read_at).unwrap_or_default(),
             ..Changes::default()
         };
-        let books = Books::open_for(process, SqlRows::new(reading, changes));
+        let books = BooksOn::open_for(process, SqlRows::new(reading, changes));
         let mut books = books.map_err(store_error)?;
         match batch.run(&mut books)? {
             BatchRun::Again => {}
@@ -339,7 +338,7 @@ fn run_on(
 }
 
 fn next_step(step: &Step, changes: &Changes, writer: Vec<u8>) -> Step {
-    let figures = changes.rows.get(&TableId::AllFigures).and_then(|rows| rows.get(&one()));
+    let figures = changes.rows.get(&Table::AllFigures).and_then(|rows| rows.get(&Vec::new()));
     Step {
         incarnation: step.incarnation.clone(),
         number: step.number + 1,

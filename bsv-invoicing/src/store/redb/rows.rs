@@ -3,157 +3,64 @@
 use std::sync::Arc;
 
 use bsv_store::{
-    AuditEntry, KeyEvent, LazyReadTable, LazyTable, StoreError, View, append_to_audit_log,
-    copy_to_audit_log,
+    LazyReadTable, LazyTable, StoreError, View, append_to_audit_log, copy_to_audit_log,
 };
-use redb::{Range, ReadTransaction, StorageError, WriteTransaction};
+use redb::{Range, ReadTransaction, TableDefinition, WriteTransaction};
+use thiserror::Error;
 
-use crate::ledger::rows::{
-    Accounts, AllFigures, Ancestors, AuditLog, CatchUp, Claims, Counted, Deliveries,
-    DeliveriesByTime, Engine, EventLog, Events, Expiries, FollowedTip, FollowedTransactions,
-    IdempotencyAges, IdempotentAnswers, Immature, InFlight, Incoming, Invoices,
-    InvoicesByReference, KeyRange, LastRefunds, Marked, Messages, MinedAt, NewlyWatched, Order,
-    Outgoing, OutgoingByUrl, Owner, PostingUrls, Processes, Proofs, RawTransactions, ReadTable,
-    Receipts, ReceivedFor, Refunds, Reorganisations, Rescan, Reservations, RowsOf, Rules,
-    Spendable, Spends, Table, TransactionNumbers, Transactions, Unassigned, Unlisted, Users,
-    WatchBacklog, Watched, WebhookChanges, Webhooks, Wishes, Withdrawals,
-};
-use crate::store::WalletStoreError;
-use crate::store::stored::{Stored, StoredKind};
+use crate::ledger::rows::{Change, Engine, KeyRange, NewAuditEntry, Order, RawRow, Table};
 
-/// Finds the table of a kind.
-pub(super) trait Place: StoredKind {
-    fn to_write<'r, 't>(
-        rows: &'r RowsToWrite<'t>,
-    ) -> &'r LazyTable<'t, Self::StoredKey, Self::StoredRow>;
-    fn to_write_mut<'r, 't>(
-        rows: &'r mut RowsToWrite<'t>,
-    ) -> &'r mut LazyTable<'t, Self::StoredKey, Self::StoredRow>;
-    fn to_read(rows: &RowsToRead) -> &LazyReadTable<Self::StoredKey, Self::StoredRow>;
+type Bytes = &'static [u8];
+
+fn definition(table: Table) -> TableDefinition<'static, Bytes, Bytes> {
+    TableDefinition::new(table.name())
 }
 
-macro_rules! tables {
-    ($($table:ident: $kind:ident,)*) => {
-        /// The tables, as a batch of commands uses them.
-        pub(super) struct RowsToWrite<'t> {
-            transaction: &'t WriteTransaction,
-            /// Whether the audit log has new entries.
-            has_audit: bool,
-            $($table: LazyTable<
-                't,
-                <$kind as StoredKind>::StoredKey,
-                <$kind as StoredKind>::StoredRow,
-            >,)*
-        }
-
-        /// The tables, as queries use them.
-        pub(super) struct RowsToRead {
-            $($table: LazyReadTable<
-                <$kind as StoredKind>::StoredKey,
-                <$kind as StoredKind>::StoredRow,
-            >,)*
-        }
-
-        impl<'t> RowsToWrite<'t> {
-            pub(super) fn new(transaction: &'t WriteTransaction) -> Self {
-                Self {
-                    transaction,
-                    has_audit: false,
-                    $($table: LazyTable::new(transaction, $kind::TABLE),)*
-                }
-            }
-
-            /// Whether any row has changed.
-            pub(super) fn have_changed(&self) -> bool {
-                self.has_audit $(|| self.$table.has_changed())*
-            }
-        }
-
-        impl RowsToRead {
-            pub(super) fn new(transaction: &Arc<ReadTransaction>) -> Self {
-                Self { $($table: LazyReadTable::new(transaction, $kind::TABLE),)* }
-            }
-        }
-
-        /// Creates the tables that do not exist.
-        pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-            $(transaction.open_table($kind::TABLE)?;)*
-            Ok(())
-        }
-
-        $(impl Place for $kind {
-            fn to_write<'r, 't>(
-                rows: &'r RowsToWrite<'t>,
-            ) -> &'r LazyTable<'t, Self::StoredKey, Self::StoredRow> {
-                &rows.$table
-            }
-
-            fn to_write_mut<'r, 't>(
-                rows: &'r mut RowsToWrite<'t>,
-            ) -> &'r mut LazyTable<'t, Self::StoredKey, Self::StoredRow> {
-                &mut rows.$table
-            }
-
-            fn to_read(rows: &RowsToRead) -> &LazyReadTable<Self::StoredKey, Self::StoredRow> {
-                &rows.$table
-            }
-        })*
-    };
+/// Creates the tables.
+pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    for table in Table::ALL {
+        transaction.open_table(definition(*table))?;
+    }
+    Ok(())
 }
 
-tables! {
-    invoices: Invoices,
-    invoices_by_reference: InvoicesByReference,
-    users: Users,
-    events: Events,
-    event_log: EventLog,
-    webhooks: Webhooks,
-    webhook_changes: WebhookChanges,
-    deliveries: Deliveries,
-    deliveries_by_time: DeliveriesByTime,
-    expiries: Expiries,
-    idempotent_answers: IdempotentAnswers,
-    idempotency_ages: IdempotencyAges,
-    figures: AllFigures,
-    owner: Owner,
-    followed_tip: FollowedTip,
-    reorganisations: Reorganisations,
-    catch_up: CatchUp,
-    accounts: Accounts,
-    rules: Rules,
-    watched: Watched,
-    newly_watched: NewlyWatched,
-    watch_backlog: WatchBacklog,
-    rescan: Rescan,
-    transactions: Transactions,
-    transaction_numbers: TransactionNumbers,
-    raw_transactions: RawTransactions,
-    ancestors: Ancestors,
-    receipts: Receipts,
-    spendable: Spendable,
-    immature: Immature,
-    unassigned: Unassigned,
-    unlisted: Unlisted,
-    spends: Spends,
-    incoming: Incoming,
-    received_for: ReceivedFor,
-    counted: Counted,
-    wishes: Wishes,
-    marked: Marked,
-    in_flight: InFlight,
-    refunds: Refunds,
-    outgoing: Outgoing,
-    messages: Messages,
-    posting_urls: PostingUrls,
-    outgoing_by_url: OutgoingByUrl,
-    last_refunds: LastRefunds,
-    withdrawals: Withdrawals,
-    reservations: Reservations,
-    processes: Processes,
-    claims: Claims,
-    followed: FollowedTransactions,
-    proofs: Proofs,
-    mined_at: MinedAt,
+/// The tables, as a batch of commands uses them.
+pub(super) struct RowsToWrite<'t> {
+    transaction: &'t WriteTransaction,
+    /// In the order of [`Table::ALL`].
+    tables: Vec<LazyTable<'t, Bytes, Bytes>>,
+    /// Whether the audit log has new entries.
+    has_audit: bool,
+}
+
+/// The tables, as queries use them.
+pub(super) struct RowsToRead {
+    /// In the order of [`Table::ALL`].
+    tables: Vec<LazyReadTable<Bytes, Bytes>>,
+}
+
+/// Where a table is in [`Table::ALL`].
+fn index(table: Table) -> usize {
+    usize::from(table as u8) - 1
+}
+
+impl<'t> RowsToWrite<'t> {
+    pub(super) fn new(transaction: &'t WriteTransaction) -> Self {
+        let tables = Table::ALL.iter().map(|table| LazyTable::new(transaction, definition(*table)));
+        Self { transaction, tables: tables.collect(), has_audit: false }
+    }
+
+    /// Whether any row has changed.
+    pub(super) fn have_changed(&self) -> bool {
+        self.has_audit || self.tables.iter().any(LazyTable::has_changed)
+    }
+}
+
+impl RowsToRead {
+    pub(super) fn new(transaction: &Arc<ReadTransaction>) -> Self {
+        let tables = Table::ALL.iter().map(|it| LazyReadTable::new(transaction, definition(*it)));
+        Self { tables: tables.collect() }
+    }
 }
 
 impl View for RowsToRead {
@@ -163,92 +70,67 @@ impl View for RowsToRead {
 }
 
 impl Engine for RowsToWrite<'_> {
-    type Error = WalletStoreError;
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.tables[index(table)].get(key)?.map(|row| row.value().to_vec()))
+    }
+
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
+        collect(self.tables[index(range.table)].range::<&[u8]>(range.bounds())?, range.order, limit)
+    }
+
+    fn write(&mut self, table: Table, key: Vec<u8>, change: Change) -> Result<(), StoreError> {
+        let table = &mut self.tables[index(table)];
+        match change.row() {
+            Some(row) => table.insert(&*key, &**row),
+            None => table.remove(&*key).map(drop),
+        }
+    }
+
+    fn append_audit(&mut self, entry: NewAuditEntry<'_>) -> Result<(), StoreError> {
+        self.has_audit = true;
+        match entry {
+            NewAuditEntry::Next(event, subject) => {
+                append_to_audit_log(self.transaction, [(event, subject)])
+            }
+            NewAuditEntry::Copied(entry) => copy_to_audit_log(self.transaction, entry),
+        }
+    }
 }
 
 impl Engine for RowsToRead {
-    type Error = WalletStoreError;
-}
-
-impl AuditLog for RowsToWrite<'_> {
-    fn append_audit(&mut self, event: KeyEvent, subject: &str) -> Result<(), WalletStoreError> {
-        self.has_audit = true;
-        Ok(append_to_audit_log(self.transaction, [(event, subject)])?)
+    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.tables[index(table)].get(key)?.map(|row| row.value().to_vec()))
     }
 
-    fn put_audit(&mut self, entry: &AuditEntry) -> Result<(), WalletStoreError> {
-        self.has_audit = true;
-        Ok(copy_to_audit_log(self.transaction, entry)?)
-    }
-}
-
-impl<K: Place> ReadTable<K> for RowsToWrite<'_> {
-    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
-        let row = K::to_write(self).get(K::store_key(key))?;
-        Ok(row.map(|row| K::read_row(key, row.value())).transpose()?)
+    fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
+        collect(self.tables[index(range.table)].range::<&[u8]>(range.bounds())?, range.order, limit)
     }
 
-    fn scan(
-        &self,
-        (from, to): KeyRange<'_, K>,
-        order: Order,
-        limit: usize,
-    ) -> Result<RowsOf<K>, WalletStoreError> {
-        let range = (from.map(K::store_key), to.map(K::store_key));
-        collect::<K>(K::to_write(self).range::<Stored<'_, K::StoredKey>>(range)?, order, limit)
+    fn write(&mut self, _: Table, _: Vec<u8>, _: Change) -> Result<(), StoreError> {
+        Err(StoreError::Engine(Arc::new(ReadOnly)))
+    }
+
+    fn append_audit(&mut self, _: NewAuditEntry<'_>) -> Result<(), StoreError> {
+        Err(StoreError::Engine(Arc::new(ReadOnly)))
     }
 }
 
-impl<K: Place> Table<K> for RowsToWrite<'_> {
-    fn write(&mut self, key: &K::Key, row: &K::Row) -> Result<(), WalletStoreError> {
-        let table = K::to_write_mut(self);
-        K::store_row(row, |row| table.insert(K::store_key(key), row))?;
-        Ok(())
-    }
+/// Why rows of one moment do not change.
+#[derive(Debug, Error)]
+#[error("these rows are only read")]
+struct ReadOnly;
 
-    fn erase(&mut self, key: &K::Key) -> Result<bool, WalletStoreError> {
-        Ok(K::to_write_mut(self).remove(K::store_key(key))?)
-    }
-}
-
-impl<K: Place> ReadTable<K> for RowsToRead {
-    fn read(&self, key: &K::Key) -> Result<Option<K::Row>, WalletStoreError> {
-        let row = K::to_read(self).get(K::store_key(key))?;
-        Ok(row.map(|row| K::read_row(key, row.value())).transpose()?)
-    }
-
-    fn scan(
-        &self,
-        (from, to): KeyRange<'_, K>,
-        order: Order,
-        limit: usize,
-    ) -> Result<RowsOf<K>, WalletStoreError> {
-        let range = (from.map(K::store_key), to.map(K::store_key));
-        collect::<K>(K::to_read(self).range::<Stored<'_, K::StoredKey>>(range)?, order, limit)
-    }
-}
-
-fn collect<K: StoredKind>(
-    rows: Range<'_, K::StoredKey, K::StoredRow>,
+fn collect(
+    rows: Range<'_, Bytes, Bytes>,
     order: Order,
     limit: usize,
-) -> Result<RowsOf<K>, WalletStoreError> {
+) -> Result<Vec<RawRow>, StoreError> {
+    let copy = |row: Result<_, redb::StorageError>| {
+        let (key, row): (redb::AccessGuard<'_, Bytes>, redb::AccessGuard<'_, Bytes>) = row?;
+        Ok((key.value().to_vec(), row.value().to_vec()))
+    };
     match order {
-        Order::Ascending => rows.take(limit).map(read_entry::<K>).collect(),
-        Order::Descending => rows.rev().take(limit).map(read_entry::<K>).collect(),
+        Order::Ascending => rows.take(limit).map(copy).collect(),
+        Order::Descending => rows.rev().take(limit).map(copy).collect(),
     }
-}
-
-type Entry<'t, K> = (
-    redb::AccessGuard<'t, <K as StoredKind>::StoredKey>,
-    redb::AccessGuard<'t, <K as StoredKind>::StoredRow>,
-);
-
-fn read_entry<K: StoredKind>(
-    entry: Result<Entry<'_, K>, StorageError>,
-) -> Result<(K::Key, K::Row), WalletStoreError> {
-    let (key, row) = entry.map_err(StoreError::from)?;
-    let key = K::read_key(key.value())?;
-    let row = K::read_row(&key, row.value())?;
-    Ok((key, row))
 }

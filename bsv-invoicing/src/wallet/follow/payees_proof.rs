@@ -12,7 +12,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::shown::check_proof;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Asks the payee of a payment by the wallet for the proof.
     pub(super) async fn ask_payee(
         &self,

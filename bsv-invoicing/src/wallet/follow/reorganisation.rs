@@ -50,7 +50,7 @@ enum Place {
     Unknown,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Finds and records the blocks that have left the main chain since it was followed up to
     /// `last`. If `last` is not known, the stored block takes its place.
     pub(super) async fn forget_lost_blocks(

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::model::coin::{Spending, encoded_len};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::time::Timestamp;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
@@ -32,7 +31,7 @@ pub(super) struct Asked {
     pub(super) idempotency: Option<IdempotencyKey>,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Asks a payee for its terms, and returns the payment that they ask for.
     pub(super) async fn ask(
         &self,

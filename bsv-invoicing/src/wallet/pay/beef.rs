@@ -12,7 +12,7 @@ use crate::wallet::Wallet;
 use crate::wallet::node::away;
 use crate::wallet::shown::check_proof;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The transaction of a payment by the wallet as Atomic BEEF. It holds the ancestors back to
     /// mined ones, and the Merkle paths of those, as the node knows them now.
     ///

@@ -14,7 +14,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Cancels a payment that the network has not shown, by spending one of its coins in another
     /// transaction. Returns the payment. It is cancelled, or settled if the network has it.
     ///

@@ -10,7 +10,7 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// A payment by the wallet.
     pub async fn outgoing_payment(&self, number: u64) -> Result<OutgoingPayment, Error> {
         Ok(self.outgoing_with_posting(number).await?.0)

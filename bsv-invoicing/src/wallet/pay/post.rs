@@ -19,7 +19,7 @@ use crate::wallet::node::{NO_INDEX, unknown};
 /// How long after the expiry of its terms a payment may still be accepted.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Continues a payment that has begun.
     pub(super) async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
         match payment.state {

@@ -33,7 +33,7 @@ pub enum PaymentPreview {
     },
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Finds out what [`pay`](Self::pay) would do. This asks the payee for its terms, but reserves
     /// no coins.
     pub async fn preview_payment(&self, pay_to_url: &str) -> Result<PaymentPreview, Error> {

@@ -3,11 +3,10 @@
 use bsv_tx::{KeyError, Script, SighashCache, Transaction, TxIn, TxOut};
 
 use crate::model::coin::{Change, Coin, Selection};
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::seed::WalletKeys;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Signs a transaction that spends the chosen coins to these outputs, with the change as the
     /// last output. The script of the change is watched from now on.
     pub(in crate::wallet) fn sign(

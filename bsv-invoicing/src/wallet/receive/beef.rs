@@ -27,7 +27,7 @@ use crate::wallet::node::away;
 /// How long our node may be behind the payer's node.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Checks a payment with its ancestors, and that nothing keeps the network from accepting it.
     pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());

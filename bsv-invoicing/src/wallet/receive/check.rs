@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::ledger::Offer;
 use crate::model::invoice::{Invoice, MAX_SATOSHIS};
 use crate::model::receipt::NewReceipt;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
 
@@ -42,7 +41,7 @@ pub(super) enum OnItsWay {
     Other,
 }
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The command for a payment with this transaction, if it can be offered to the network. A
     /// payment that the network already has is recorded, whatever it pays and whenever it comes.
     pub(super) async fn offer_of(

@@ -14,7 +14,7 @@ use crate::wallet::Wallet;
 /// How many keys are derived at once.
 const KEYS_AT_ONCE: u32 = 1000;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Watches all keys of the backlog.
     pub(super) async fn watch_backlog(&self) -> Result<(), Error> {
         let _turn = self.watching.backlog.lock().await;

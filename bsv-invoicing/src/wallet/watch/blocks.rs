@@ -26,7 +26,7 @@ const STORED_EVERY: u32 = 100;
 /// How many mined transactions, each with those that it spends, are looked at together to drop bytes.
 const LOOKED_AT_ONCE: usize = 20;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Reads all blocks after the last one that was read, up to the tip. `fork` is the height after which the
     /// main chain has changed since then.
     pub(crate) async fn read_new_blocks(

@@ -6,14 +6,13 @@ use futures_util::{FutureExt, StreamExt, stream};
 
 use super::Arrivals;
 use crate::error::Error;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, away};
 
 /// How many messages of the node are read before what they concern is recorded.
 const MOST_BETWEEN: usize = 1_000;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Reads the mempool, and then the transactions that the node publishes (ZMQ `rawtx2`). It
     /// returns when the connection ends or the node cannot be asked, and the caller calls it again.
     /// If the node publishes nothing, it returns after reading the mempool. Payments without a

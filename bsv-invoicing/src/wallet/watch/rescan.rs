@@ -18,7 +18,7 @@ const TURN: Duration = Duration::from_secs(2);
 /// Blocks are read from this long before the given time. Block times are off by two hours at most.
 const READ_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// Reads the blocks from a height on again, and records what the books lack. What the books
     /// have does not change. Returns the height of the last block.
     pub async fn rescan(&self, from_height: u32) -> Result<u32, Error> {

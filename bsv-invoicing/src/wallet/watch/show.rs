@@ -8,7 +8,7 @@ use crate::model::coin::KeyPath;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-impl<S: WalletStore> Wallet<S> {
+impl Wallet {
     /// The script that the invoice with this number is paid to. Call this before showing it.
     pub(crate) async fn show_destination(&self, invoice: u64) -> Result<Script, Error> {
         let (script, key) = self.keys.destination(invoice)?;

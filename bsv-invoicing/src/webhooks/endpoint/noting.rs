@@ -23,7 +23,7 @@ const CURSOR_NOTED_LATE: Duration = Duration::from_secs(10);
 /// The attempts to record, and the webhook after that or the error.
 pub(super) type Noted = (Vec<AttemptMade>, Result<Webhook, WalletStoreError>);
 
-impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
+impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
     /// Starts to record all attempts that have ended, in one step, unless others are being
     /// recorded or may end at any moment. Returns when something must be recorded, if that depends on time.
     pub(super) fn begin_noting(&mut self) -> Option<Timestamp> {

@@ -38,7 +38,7 @@ impl Retries {
     }
 }
 
-impl<S: WalletStore, C: WebhookClient, K: WebhookClock> Endpoint<S, C, K> {
+impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
     /// The next retry.
     pub(super) async fn next_retry(&mut self) -> Result<Option<DueDelivery>, Error> {
         if self.retries.page.is_none() {

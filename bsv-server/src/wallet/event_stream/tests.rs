@@ -12,7 +12,6 @@ use super::*;
 use crate::http::BrokenOff;
 use crate::wallet::event_blocks::PAGE;
 use crate::wallet::events;
-use crate::wallet_store::AnyWalletStore;
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -21,7 +20,7 @@ pub(crate) async fn wallet(dir: &TempDir) -> Arc<Wallet> {
     let keystore = Keystore::open(&keystore, None, PlainKeys::Allowed, "test").unwrap();
     let lock = DirLock::acquire(&dir.path().join("wallet"), "test").unwrap();
     let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
-    let store = AnyWalletStore::Redb(store);
+    let store = Arc::new(store);
     let settings = WalletSettings::new(Network::Regtest);
     Arc::new(Wallet::open(store, keystore, settings).await.unwrap())
 }

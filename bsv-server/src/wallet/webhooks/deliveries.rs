@@ -1,14 +1,13 @@
 //! The deliveries of events to a webhook.
 
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
-use bsv_invoicing::{DeliveryState, WebhookId};
+use bsv_invoicing::{DeliveryState, Wallet, WebhookId};
 use hyper::{StatusCode, Uri};
 
 use super::shown::DeliveryJson;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet::events::once;
 use crate::wallet::headers::{number, set_next};
-use crate::wallet_store::Wallet;
 
 /// The most deliveries of a page.
 const MAX_PAGE: usize = 100;

@@ -81,7 +81,7 @@ fn a_file_that_is_open_for_reading_only_is_copied() {
     let expected = database.read(rows).unwrap();
     // As after a write that failed, while the disk does not take another one.
     *database.engine.write().unwrap() = None;
-    let overlay = crate::overlay::Overlay::open(&path).unwrap();
+    let overlay = Overlay::open(&path).unwrap();
     let opened = DatabaseOptions::default().builder().create_with_backend(overlay).unwrap();
     let reason = StoreError::damaged("the disk is full");
     *database.engine.write().unwrap() = Some(Engine::read_only(opened, reason));

@@ -3,27 +3,27 @@ use std::sync::Arc;
 
 use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
 use bsv_invoicing::{
-    HttpWebhooks, PostgresWalletStore, RedbWalletStore, Wallet, WalletStore, copy_wallet, faucet,
+    HttpWebhooks, PostgresWalletStore, RedbWalletStore, Store, Wallet, copy_wallet, faucet,
     holds_no_wallet,
 };
 use bsv_store::Keystore;
 
 use super::{any, is_send, is_spawnable};
 
-type Sender<S> = WebhookSender<S, HttpWebhooks, WalletClock<S>>;
+type Sender = WebhookSender<HttpWebhooks, WalletClock>;
 
-pub(super) fn wallet<S: WalletStore>(
-    wallet: &Arc<Wallet<S>>,
+pub(super) fn wallet(
+    wallet: &Arc<Wallet>,
     store: &RedbWalletStore,
     database: &PostgresWalletStore,
-    sender: &Arc<Sender<S>>,
+    sender: &Arc<Sender>,
 ) {
     let text = any::<&str>();
     is_spawnable(Arc::clone(wallet).run(any::<Ready<()>>()));
     is_spawnable(Arc::clone(sender).run(any::<Ready<()>>()));
     is_send(sender.test(any()));
-    is_send(Wallet::<S>::open(any(), any::<Keystore>(), any()));
-    is_send(Wallet::<S>::open_of(any(), any::<Keystore>(), any(), any()));
+    is_send(Wallet::open(any(), any::<Keystore>(), any()));
+    is_send(Wallet::open_of(any(), any::<Keystore>(), any(), any()));
     is_send(wallet.begin_account());
     is_send(store.copy());
     is_send(copy_wallet(store, database));

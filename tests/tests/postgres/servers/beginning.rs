@@ -37,12 +37,12 @@ fn two_servers_with_one_seed_make_one_wallet_and_both_serve_it() {
             assert_eq!(ids.each_ref().map(|id| till.state(id)), ["pending", "pending"]);
         }
         let rows = |table: &str| SERVER.query(&format!("SELECT count(*) FROM {schema}.{table}"));
-        assert_eq!(["meta", "process"].map(rows), ["1", "2"]);
+        assert_eq!(["meta", "processes"].map(rows), ["1", "2"]);
         tills.iter().for_each(check_books);
         assert_eq!(tills.each_ref().map(Till::stop), [0, 0]);
-        assert_eq!(rows("process"), "0");
+        assert_eq!(rows("processes"), "0");
         start_at_once(&tills);
-        assert_eq!(rows("process"), "2");
+        assert_eq!(rows("processes"), "2");
     }
 }
 

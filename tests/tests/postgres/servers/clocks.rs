@@ -100,11 +100,11 @@ fn a_server_takes_over_though_the_clocks_are_wrong() {
     for (schema, first) in [("takeover_ahead", OFF), ("takeover_behind", -OFF)] {
         let (pair, _clocks) = with_wrong_clocks(schema, first, 0);
         std::thread::sleep(Duration::from_secs(8));
-        assert_eq!(pair.query("SELECT count(*) FROM $.process"), "2", "both are alive");
+        assert_eq!(pair.query("SELECT count(*) FROM $.processes"), "2", "both are alive");
         pair.tills[0].kill();
         pair.wait_for_processes(1);
         pair.tills[0].start();
-        assert_eq!(pair.query("SELECT count(*) FROM $.process"), "2");
+        assert_eq!(pair.query("SELECT count(*) FROM $.processes"), "2");
         pair.tills.iter().for_each(|till| drop(till.invoice(PRICE)));
         check_times(&pair.tills[1].events());
     }

@@ -159,7 +159,7 @@ fn kill_before_it_records(pair: &Pair, roles: Roles, key: &str, body: &Value) {
     pair.query(REFUSE);
     thread::scope(|scope| {
         let ask = scope.spawn(|| payer.post_with_key(WITHDRAWALS, key, body));
-        let reserved = || pair.query("SELECT count(*) FROM $.reservation") != "0";
+        let reserved = || pair.query("SELECT count(*) FROM $.reservations") != "0";
         wait_until("the coins are reserved", reserved);
         pair.kill(roles);
         assert!(ask.join().unwrap().is_err());
@@ -193,10 +193,10 @@ fn coins_that_a_killed_server_had_reserved_are_free_again() {
         let [satoshis, fee] = ["satoshis", "fee"].map(|it| answer[it].as_u64().unwrap());
         assert_eq!((satoshis + fee, survivor.balance()), (before, 0));
         pair.wait_for_processes(1);
-        assert_eq!(pair.query("SELECT count(*) FROM $.reservation"), "0");
+        assert_eq!(pair.query("SELECT count(*) FROM $.reservations"), "0");
         // A server lets go of what it has done after it has answered.
         wait_until("nothing is claimed", || {
-            pair.query("SELECT count(*) FROM $.claim WHERE task <> 0") == "0"
+            pair.query("SELECT count(*) FROM $.claims WHERE get_byte(key, 0) <> 0") == "0"
         });
         pair.tills[roles.killed].start();
         pair.check_books();
@@ -252,7 +252,7 @@ fn a_server_that_stops_hands_over_at_once() {
     let pair = Pair::start("handed_over", 1);
     let before = pair.leader();
     assert_eq!(pair.tills[0].stop(), 0);
-    assert_eq!(pair.query("SELECT count(*) FROM $.process"), "1");
+    assert_eq!(pair.query("SELECT count(*) FROM $.processes"), "1");
     wait_until("the other one leads", || ![String::new(), before.clone()].contains(&pair.leader()));
     let id = pair.tills[1].invoice(PRICE);
     let bill = Bill::at(&pair.tills[1].payment_url(&id));

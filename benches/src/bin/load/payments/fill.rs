@@ -68,7 +68,7 @@ pub(crate) async fn open(dir: &std::path::Path) -> Arc<Wallet> {
     let lock = DirLock::acquire(dir, "load").unwrap();
     let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
     let settings = WalletSettings::new(Network::Regtest);
-    Arc::new(Wallet::open(store, keystore.unwrap(), settings).await.unwrap())
+    Arc::new(Wallet::open(Arc::new(store), keystore.unwrap(), settings).await.unwrap())
 }
 
 /// Creates invoices, and answers their ids.

@@ -35,7 +35,8 @@ pub(crate) fn fill(count: u64) -> Filled {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let paths = runtime.block_on(async {
         let settings = WalletSettings::new(Network::Regtest);
-        let wallet = Arc::new(Wallet::open(store, keystore.unwrap(), settings).await.unwrap());
+        let wallet =
+            Arc::new(Wallet::open(Arc::new(store), keystore.unwrap(), settings).await.unwrap());
         let mut callers = JoinSet::new();
         for caller in 0..CALLERS {
             callers.spawn(create(Arc::clone(&wallet), caller, count));
