@@ -238,7 +238,7 @@ fn a_wallet_is_moved_to_a_database_and_back() {
     site.cli_ok(&["audit", "verify"]);
     site.cli_ok(&["store", "move", "--yes", "--to", "file"]);
     let refused = site.try_server().err().unwrap();
-    assert!(refused.stderr.contains("is not a wallet store"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a bsv-wallet store"), "{}", refused.stderr);
     set_store(&mut site, None);
     let server = site.server();
     assert_eq!(count_invoices(server.wallet()), 2);
