@@ -33,7 +33,6 @@ pub(super) struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) height: u32,
-    #[serde(with = "as_text")]
     pub(super) hash: BlockHash,
 }
 
@@ -163,23 +162,5 @@ impl ProgressFile {
             }),
             _ => Ok(()),
         }
-    }
-}
-
-mod as_text {
-    use bsv_tx::BlockHash;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(
-        hash: &BlockHash,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(hash)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BlockHash, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
