@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_minerid::{Alias, ChainSign, Error, Identity, MinerIds, rotate_miner_id};
-use bsv_tx::{Script, Txid};
+use bsv_tx::{PublicKey, Script, Signature, Txid};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use matchit::Params;
@@ -251,9 +251,8 @@ impl MinerIdApi {
             Route::PkSign => {
                 let identity = self.identity(&alias()?)?;
                 let digest = digest(&param(params, "hash")?)?;
-                let (key, signature) = identity.sign_and_name_key(&digest)?;
-                let body =
-                    PkSignJson { public_key: key.to_string(), signature: signature.to_string() };
+                let (public_key, signature) = identity.sign_and_name_key(&digest)?;
+                let body = PkSignJson { public_key, signature };
                 Ok(answer::json(StatusCode::OK, &body))
             }
         }
@@ -302,8 +301,8 @@ impl Route {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PkSignJson {
-    public_key: String,
-    signature: String,
+    public_key: PublicKey,
+    signature: Signature,
 }
 
 /// Asks for a document until its note is on the disk. The identity stops waiting for a disk that
