@@ -22,6 +22,7 @@ mod output_script;
 mod signer;
 mod state;
 mod store;
+mod stored_keys;
 mod succession;
 mod template_cache;
 mod usage;

@@ -17,13 +17,14 @@ use crate::json_object::MinerContact;
 #[cfg(feature = "node")]
 use crate::node::ChainWatch;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
-use crate::signer::{Signer, make_key, open_key};
+use crate::signer::Signer;
 use crate::state::{
     Announcement, Change, Exposure, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx,
 };
 #[cfg(feature = "store")]
 use crate::store::RedbIdentityStore;
 use crate::store::{IdentityStore, IdentityStoreError};
+use crate::stored_keys::{make_key, open_key};
 
 mod announcing;
 #[cfg(feature = "node")]

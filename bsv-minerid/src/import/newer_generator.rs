@@ -5,8 +5,8 @@ use std::path::Path;
 use bsv_tx::{PublicKey, Signature};
 use serde::Deserialize;
 
-use super::files::{fault, parse, read_contact, read_keys};
-use super::home_files::{HomeFiles, REVOCATION_KEYSTORE};
+use super::files::{parse, read_contact, read_keys};
+use super::home_files::{HomeFiles, REVOCATION_KEYSTORE, fault};
 use super::identity::{NumberedKey, OlderIdentity, OlderProtocol, key_record};
 use super::outcome::VctxFinding;
 use crate::alias::Alias;
