@@ -10,7 +10,7 @@ use matchit::Params;
 use percent_encoding::percent_decode_str;
 use tokio::time::sleep;
 
-use super::coinbase2;
+use super::coinbase2::Job;
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
 use super::refusal::Refusal;
@@ -165,13 +165,15 @@ impl MinerIdApi {
         request: Received<'_>,
     ) -> Result<Answer, Rejected> {
         let Call { matched, caller, is_preview } = call;
+        let job = match matched.route {
+            Route::Coinbase2 => Job::parse(request.body()),
+            _ => Ok(Job::default()),
+        };
         // A body that names no alias is refused for what it lacks.
-        if let Route::Coinbase2 = matched.route
-            && let Some(alias) = coinbase2::alias(request.body())
-        {
+        if let Some(alias) = job.as_ref().ok().and_then(Job::alias) {
             caller.require(matched.route.scope(), || Some(alias))?;
         }
-        Ok(self.call(matched.route, &matched.params, request, is_preview).await?)
+        Ok(self.call(matched.route, &matched.params, request, job, is_preview).await?)
     }
 
     async fn call(
@@ -179,6 +181,7 @@ impl MinerIdApi {
         route: Route,
         params: &Params<'_, '_>,
         request: Received<'_>,
+        job: Result<Job<'_>, Refusal>,
         is_preview: bool,
     ) -> Result<Answer, Refusal> {
         if let Some((name, _)) = http::parameters(request.uri()).next() {
@@ -234,12 +237,13 @@ impl MinerIdApi {
             Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
             Route::Rotate => self.rotate(&alias()?, request.method()).await,
             Route::Coinbase2 => {
+                let job = job?;
                 if self.ids.announced() > 0
-                    && let Some((identity, sign)) = coinbase2::sign(&self.ids, request.body())
+                    && let Some((identity, sign)) = job.sign(&self.ids)
                 {
                     self.catch_up(&identity, sign).await;
                 }
-                let coinbase2 = noted(|| coinbase2::rewrite(&self.ids, request.body())).await?;
+                let coinbase2 = noted(|| job.rewrite(&self.ids)).await?;
                 Ok(answer::hexadecimal(&coinbase2))
             }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
