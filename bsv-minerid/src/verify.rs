@@ -1,7 +1,7 @@
 //! Verification of miner identities in anybody's blocks, without any I/O.
 //!
 //! [`verify`] checks one block and answers a [`Report`] with a line for each check. The inputs can
-//! be gathered from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
+//! be gathered from a node. A [`Ledger`](crate::ledger::Ledger) follows identities from block to block.
 
 mod block;
 mod coinbase_document;

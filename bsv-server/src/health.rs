@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
 use hyper::StatusCode;
@@ -13,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::http::{Answer, Declared, answer};
+use crate::minerid::MinerIds;
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;

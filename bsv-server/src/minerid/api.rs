@@ -2,7 +2,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_minerid::{Alias, ChainSign, Error, Identity, MinerIds, rotate_miner_id};
+use bsv_minerid::node::{ChainSign, rotate_miner_id};
+use bsv_minerid::{Alias, Error, Identity};
 use bsv_tx::{PublicKey, Script, Signature, Txid};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -19,6 +20,7 @@ use crate::http;
 use crate::http::{
     Answer, Declared, Matched, Missed, Received, Routes, answer, check_unsafe_get, is_navigation,
 };
+use crate::minerid::MinerIds;
 use crate::rejected::Rejected;
 use crate::surface::Surface;
 

@@ -2,12 +2,16 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{BlockBindJob, ChainSign, Identity, JobData, JobDataError, MinerIds};
+use bsv_minerid::formats::BlockBindJob;
+use bsv_minerid::node::ChainSign;
+use bsv_minerid::{Identity, JobData, JobDataError};
 use bsv_tx::{BlockHash, Txid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
+
+use crate::minerid::MinerIds;
 
 /// The mining job of a request. Its members are read one by one, so that the first mistake is
 /// reported. The members of generation 1.0 distinguish such a request from one of 0.2.

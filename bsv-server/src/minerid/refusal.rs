@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
-use bsv_minerid::{Coinbase2Error, Error};
+use bsv_minerid::Error;
+use bsv_minerid::formats::Coinbase2Error;
 use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 

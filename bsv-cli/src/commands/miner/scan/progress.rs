@@ -2,7 +2,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bsv_minerid::{Claim, Entry, Ledger};
+use bsv_minerid::ledger::{Entry, Ledger};
+use bsv_minerid::verify::Claim;
 use bsv_server::Config;
 use bsv_store::write_atomically;
 use bsv_tx::{BlockHash, BlockHeader, Network};
