@@ -9,9 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bsv_benches::{ALIAS, Job};
-use bsv_minerid::{
-    Identity, JobData, Keystore, MinerContact, MinerIds, Network, PlainKeys, RedbIdentityStore,
-};
+use bsv_minerid::store::RedbIdentityStore;
+use bsv_minerid::{Identity, JobData, Keystore, MinerContact, MinerIds, Network, PlainKeys};
 use bsv_tests::vectors;
 use bsv_tx::Txid;
 use comparison::Comparison;

@@ -8,7 +8,9 @@ mod comparison;
 use std::convert::Infallible;
 use std::hint::black_box;
 
-use bsv_minerid::{BlockProof, Evidence, Ledger, MinerInfo, Revocation, Verdict, verify};
+use bsv_minerid::formats::{MinerInfo, Revocation};
+use bsv_minerid::ledger::Ledger;
+use bsv_minerid::verify::{BlockProof, Evidence, Verdict, verify};
 use bsv_tests::identified_block::{self, HEIGHT, Keys};
 use bsv_tx::sha256;
 use comparison::Comparison;

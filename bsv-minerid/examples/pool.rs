@@ -15,9 +15,9 @@ use std::error::Error;
 use std::io;
 use std::path::Path;
 
+use bsv_minerid::store::RedbIdentityStore;
 use bsv_minerid::{
     Alias, Identity, JobData, Keystore, MinerIds, Network, OutPoint, PlainKeys, PrivateKey,
-    RedbIdentityStore,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,14 +38,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn open(dir: &Path) -> Result<MinerIds, Box<dyn Error>> {
+fn open(dir: &Path) -> Result<MinerIds<RedbIdentityStore>, Box<dyn Error>> {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "pool")?;
     let store = RedbIdentityStore::open(&dir.join("minerid"), "pool")?;
     Ok(MinerIds::open(store, keystore, Network::Regtest)?)
 }
 
 fn set_up(
-    ids: &MinerIds,
+    ids: &MinerIds<RedbIdentityStore>,
     alias: &Alias,
     vctx: OutPoint,
     key: &PrivateKey,

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use bsv_tx::{Script, Txid};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -11,7 +11,8 @@ use crate::json_object::JsonObject;
 use crate::output_script::{self, MinerInfoScriptError};
 
 /// A reference in a miner-info document to data in an output of a transaction in the same block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DataRef {
     /// The identifiers of the specifications that the data follows; 12 hexadecimal digits each.
     pub brfc_ids: Vec<String>,
@@ -82,13 +83,7 @@ impl DataRef {
 
     /// Reads the `dataRefs` object of a document's extensions as a node does.
     pub(crate) fn all_from_json(text: &str) -> Result<Vec<Self>, DataRefsError> {
-        let refs: RefsJson<RefJson> = parse(text)?;
-        let read = |RefJson { brfc_ids, txid, vout, compress }: RefJson| {
-            let malformed = |error| DataRefsError::Malformed(format!("txid: {error}"));
-            let txid = txid.parse().map_err(malformed)?;
-            Ok(Self { brfc_ids, txid, vout, compress })
-        };
-        refs.refs.into_iter().map(read).collect()
+        parse(text).map(|RefsJson { refs }| refs)
     }
 
     /// Appends the `dataRefs` object of a document's extensions.
@@ -234,15 +229,6 @@ struct OperatorJson<'a> {
 #[derive(Deserialize)]
 struct RefsJson<T> {
     refs: Vec<T>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RefJson {
-    brfc_ids: Vec<String>,
-    txid: String,
-    vout: u32,
-    compress: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -44,9 +44,11 @@ pub struct Extensions {
 }
 
 /// Extension `blockbind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BlockBind {
     /// The previous block.
+    #[serde(rename = "prevBlockHash")]
     pub previous_block: BlockHash,
     /// The Merkle root that the block would have if its coinbase transaction carried no document.
     pub modified_merkle_root: MerkleRoot,
@@ -115,10 +117,10 @@ impl Document {
         }
         let document = Self {
             height: json.height,
-            previous_miner_id: parse("prevMinerId", &json.prev_miner_id)?,
-            previous_miner_id_signature: parse("prevMinerIdSig", &json.prev_miner_id_sig)?,
-            miner_id: parse("minerId", &json.miner_id)?,
-            vctx: OutPoint { txid: parse("vctx.txId", &json.vctx.tx_id)?, vout: json.vctx.vout },
+            previous_miner_id: json.prev_miner_id,
+            previous_miner_id_signature: json.prev_miner_id_sig,
+            miner_id: json.miner_id,
+            vctx: OutPoint { txid: json.vctx.tx_id, vout: json.vctx.vout },
             miner_contact: match json.miner_contact {
                 None => MinerContact::default(),
                 Some(text) => MinerContact::from_json(text.get())
@@ -153,11 +155,8 @@ impl Extensions {
     fn from_json(json: ExtensionsJson<'_>) -> Result<Self, DocumentError> {
         let fee_spec = json.fee_spec.map(|text| CanonicalJson::from_text(text.get()));
         Ok(Self {
-            block_bind: json.blockbind.map(BlockBind::from_json).transpose()?,
-            block_info: json.blockinfo.map(|json| BlockInfo {
-                tx_count: json.tx_count,
-                size_without_coinbase: json.size_without_coinbase,
-            }),
+            block_bind: json.blockbind,
+            block_info: json.blockinfo,
             fee_spec: fee_spec.transpose().map_err(|error| malformed("feeSpec: ", &error))?,
             miner_params: json.minerparams.map(|json| MinerParams {
                 block_max_size: json.policy.blockmaxsize,
@@ -214,16 +213,6 @@ impl BlockBind {
             .expect("position 0 fits a branch of any length");
         Self { previous_block: job.previous_block, modified_merkle_root }
     }
-
-    fn from_json(json: BlockBindJson) -> Result<Self, DocumentError> {
-        Ok(Self {
-            previous_block: parse("blockbind.prevBlockHash", &json.prev_block_hash)?,
-            modified_merkle_root: parse(
-                "blockbind.modifiedMerkleRoot",
-                &json.modified_merkle_root,
-            )?,
-        })
-    }
 }
 
 impl MinerParams {
@@ -247,21 +236,14 @@ fn malformed(context: &str, error: &dyn std::error::Error) -> DocumentError {
     DocumentError::Malformed(format!("{context}{error}"))
 }
 
-fn parse<T: std::str::FromStr<Err: std::error::Error>>(
-    member: &str,
-    text: &str,
-) -> Result<T, DocumentError> {
-    text.parse().map_err(|error| malformed(&format!("{member}: "), &error))
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DocumentJson<'a> {
     version: String,
     height: u32,
-    prev_miner_id: String,
-    prev_miner_id_sig: String,
-    miner_id: String,
+    prev_miner_id: PublicKey,
+    prev_miner_id_sig: Signature,
+    miner_id: PublicKey,
     vctx: VctxJson,
     #[serde(borrow)]
     miner_contact: Option<&'a RawValue>,
@@ -272,32 +254,18 @@ struct DocumentJson<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct VctxJson {
-    tx_id: String,
+    tx_id: Txid,
     vout: u32,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ExtensionsJson<'a> {
-    blockbind: Option<BlockBindJson>,
-    blockinfo: Option<BlockInfoJson>,
+    blockbind: Option<BlockBind>,
+    blockinfo: Option<BlockInfo>,
     #[serde(borrow)]
     fee_spec: Option<&'a RawValue>,
     minerparams: Option<MinerParamsJson>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BlockBindJson {
-    prev_block_hash: String,
-    modified_merkle_root: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BlockInfoJson {
-    tx_count: u64,
-    size_without_coinbase: u64,
 }
 
 #[derive(Deserialize)]

@@ -11,9 +11,9 @@ use std::path::Path;
 use bsv_tx::{Network, PrivateKey, Txid};
 use serde::Deserialize;
 
-use self::files::{fault, parse, read_contact, read_keys};
+use self::files::{parse, read_contact, read_keys};
 pub use self::home_files::HomeFiles;
-use self::home_files::{CLIENT, KEYSTORE};
+use self::home_files::{CLIENT, KEYSTORE, fault};
 pub(crate) use self::identity::{OlderIdentity, OlderProtocol};
 pub use self::outcome::{Import, VctxFinding};
 use crate::alias::Alias;

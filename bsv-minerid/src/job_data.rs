@@ -1,6 +1,5 @@
 use bsv_tx::BlockHash;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -30,7 +29,8 @@ pub struct BlockBindJob {
 }
 
 /// Extension `blockinfo`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BlockInfo {
     /// The number of transactions in the block.
     pub tx_count: u64,
@@ -193,14 +193,6 @@ fn object<'a, T: Deserialize<'a>>(member: &'static str, text: &'a str) -> Result
     serde_json::from_str(text).map_err(|error| invalid(member, error))
 }
 
-fn member<T: DeserializeOwned>(
-    member: &'static str,
-    expected: &'static str,
-    value: &RawValue,
-) -> Result<T, JobDataError> {
-    serde_json::from_str(value.get()).map_err(|_| invalid(member, expected))
-}
-
 /// Reads a number, or a string of its digits. An empty value apart from 0 counts as absent.
 fn integer(name: &'static str, value: Option<&RawValue>) -> Result<Option<u64>, JobDataError> {
     let Some(text) = value.map(RawValue::get).filter(|text| !EMPTY.contains(text)) else {
@@ -216,8 +208,7 @@ fn integer(name: &'static str, value: Option<&RawValue>) -> Result<Option<u64>, 
 fn previous_block(value: &RawValue) -> Result<BlockHash, JobDataError> {
     let name = "jobData.miningCandidate.prevhash";
     let expected = "must be 64 hexadecimal characters";
-    let text: String = member(name, expected, value)?;
-    text.parse().map_err(|_| invalid(name, expected))
+    serde_json::from_str(value.get()).map_err(|_| invalid(name, expected))
 }
 
 fn merkle_branch(value: &RawValue) -> Result<Vec<[u8; 32]>, JobDataError> {

@@ -21,7 +21,7 @@ use self::wire::Unchecked;
 use crate::verify::{Claim, RevocationKeys};
 
 /// The miners of a chain of blocks, as nodes understand them. Pass each block of the chain with the
-/// identity that a node takes from it ([`Report::passes_node`](crate::Report::passes_node)). The
+/// identity that a node takes from it ([`Report::passes_node`](crate::verify::Report::passes_node)). The
 /// ledger answers what the block changed.
 ///
 /// As in a node's database, the ledger keeps what a block taught it when the block leaves the

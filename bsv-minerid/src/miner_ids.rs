@@ -17,13 +17,12 @@ use crate::json_object::MinerContact;
 #[cfg(feature = "node")]
 use crate::node::ChainWatch;
 use crate::operator_members::{CONTACT, EXTENSIONS, OperatorMembers, OperatorMembersError};
-use crate::signer::{Signer, make_key, open_key};
+use crate::signer::Signer;
 use crate::state::{
     Announcement, Change, Exposure, IdentityRecord, KeyRecord, Protocol, Rotation, Vctx,
 };
-#[cfg(feature = "store")]
-use crate::store::RedbIdentityStore;
 use crate::store::{IdentityStore, IdentityStoreError};
+use crate::stored_keys::{make_key, open_key};
 
 mod announcing;
 #[cfg(feature = "node")]
@@ -37,10 +36,7 @@ pub(crate) use announcing::{begun_revocation, check_revocable};
 ///
 /// Reading and signing continue while a change waits for the disk. A private key is durable, and
 /// was read back from the disk, before the store refers to it.
-pub struct MinerIds<
-    #[cfg(feature = "store")] S = RedbIdentityStore,
-    #[cfg(not(feature = "store"))] S,
-> {
+pub struct MinerIds<S> {
     store: Arc<S>,
     keystore: Arc<Keystore>,
     network: Network,
@@ -199,7 +195,7 @@ impl<S: IdentityStore> MinerIds<S> {
     /// the current key. An identity of generation 1.0 announces one new key at a time. The next
     /// rotation fails with [`Error::Unseen`] until a block shows that key. In generation 0.2 nothing
     /// tells whether a block has shown the current key: nodes ignore the identity for ever if none
-    /// has. [`rotate_miner_id`](crate::rotate_miner_id) asks a node first.
+    /// has. [`rotate_miner_id`](crate::node::rotate_miner_id) asks a node first.
     pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
         self.rotate_by(alias, false, |_| Ok(Rotation::Succeed))
     }
@@ -350,7 +346,7 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// Imports the identities of an older generator's home directory whose aliases do not exist
     /// yet: all of them or none. Answers the outcome for each alias. The revocation keys of
-    /// generation 1.0 go into their own keystore. [`import_miner_ids`](crate::import_miner_ids)
+    /// generation 1.0 go into their own keystore. [`import_miner_ids`](crate::node::import_miner_ids)
     /// first asks a node about the validity check outputs.
     pub fn import(
         &self,

@@ -176,7 +176,7 @@ impl MinerInfo {
     pub fn from_json(text: &str) -> Result<Self, MinerInfoError> {
         let not_json = |error: serde_json::Error| MinerInfoError::NotJson(error.to_string());
         let members = DocumentMembers(serde_json::from_str(text).map_err(not_json)?);
-        let version: String = members.text("version")?;
+        let version: String = members.value("version")?;
         if version != "0.3" {
             return Err(MinerInfoError::Version(version));
         }
@@ -245,20 +245,12 @@ impl DocumentMembers<'_> {
         serde_json::from_str(value.get()).map_err(|error| invalid(name, error))
     }
 
-    fn text(&self, name: &'static str) -> Result<String, MinerInfoError> {
-        self.value(name)
-    }
-
     fn height(&self) -> Result<u32, MinerInfoError> {
         let height: u32 = self.value("height")?;
         if !(1..=i32::MAX.cast_unsigned()).contains(&height) {
             return Err(invalid("height", "must be from 1 to 2147483647"));
         }
         Ok(height)
-    }
-
-    fn parsed<T: FromStr<Err: ToString>>(&self, name: &'static str) -> Result<T, MinerInfoError> {
-        self.text(name)?.parse().map_err(|error: T::Err| invalid(name, error))
     }
 
     fn succession(
@@ -268,9 +260,9 @@ impl DocumentMembers<'_> {
         signature: &'static str,
     ) -> Result<Succession, MinerInfoError> {
         Ok(Succession {
-            previous: self.parsed(previous)?,
-            current: self.parsed(current)?,
-            signature: self.parsed(signature)?,
+            previous: self.value(previous)?,
+            current: self.value(current)?,
+            signature: self.value(signature)?,
         })
     }
 

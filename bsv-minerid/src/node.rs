@@ -3,6 +3,7 @@
 //! needs.
 
 mod blocks;
+mod chain_watch;
 mod data_cache;
 mod gather;
 mod observe;
@@ -14,6 +15,8 @@ mod vctx;
 mod vctx_sweep;
 mod watch;
 
+pub use self::chain_watch::ChainSign;
+pub(crate) use self::chain_watch::ChainWatch;
 pub use self::data_cache::DataCache;
 pub use self::gather::{GatheredBlock, gather};
 pub use self::observe::{carries_identity, check_newest_copy, observe_miner_ids};
@@ -22,8 +25,6 @@ pub use self::rotation::rotate_miner_id;
 pub use self::take_over::import_miner_ids;
 pub use self::vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
 pub use self::vctx_sweep::{SweepProgress, VctxSweep, preview_vctx_sweep, sweep_vctx};
-pub use self::watch::ChainSign;
-pub(crate) use self::watch::ChainWatch;
 
 use crate::state::{MinerIdInfo, MinerIdState};
 

@@ -1,4 +1,5 @@
-//! The stores of identities: the trait that a back end implements, and its implementation.
+//! The stores of identities: the trait that a back end implements, its implementation, and the
+//! records and changes that they store.
 
 mod identity_store;
 #[cfg(feature = "store")]
@@ -7,6 +8,12 @@ mod key_events;
 mod record_json;
 #[cfg(feature = "store")]
 mod redb;
+
+pub use crate::state::{
+    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, LeftVctx,
+    MinerIdInfo, MinerIdState, MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation,
+    Shown, Sighted, Sighting, Sightings, Unseen, Vctx, VctxView,
+};
 
 pub use self::identity_store::{FoundIdentity, IdentityStore, IdentityStoreError};
 #[cfg(feature = "store")]

@@ -130,7 +130,7 @@ mod tests {
         };
         let empty = JobData::default();
         let other = JobData {
-            block_info: Some(crate::BlockInfo { tx_count: 1, size_without_coinbase: 2 }),
+            block_info: Some(crate::job_data::BlockInfo { tx_count: 1, size_without_coinbase: 2 }),
             ..JobData::default()
         };
         assert_eq!(ask(1, None), 1);

@@ -1,22 +1,17 @@
 //! Verification of miner identities in anybody's blocks, without any I/O.
 //!
 //! [`verify`] checks one block and answers a [`Report`] with a line for each check. The inputs can
-//! be gathered from a node. A [`Ledger`](crate::Ledger) follows identities from block to block.
+//! be gathered from a node. A [`Ledger`](crate::ledger::Ledger) follows identities from block to block.
 
 mod block;
 mod coinbase_document;
-mod data_outputs;
 mod data_refs;
 mod dynamic_document;
-mod height;
 mod members;
 mod miner_info_document;
 mod miner_info_output;
 mod node_json;
-mod node_json_error;
 mod node_text;
-mod node_tokens;
-mod pushes;
 mod report;
 mod signatures;
 mod wire;
@@ -25,7 +20,7 @@ use bsv_tx::Transaction;
 use bsv_tx::opcode::OP_PUSHDATA4;
 
 pub use block::{BlockProof, Evidence, MinerInfoEvidence, VctxState};
-pub use data_outputs::DataOutputs;
+pub use data_refs::DataOutputs;
 pub use report::{
     Candidate, Check, Claim, Finding, Generation, Outcome, Report, RevocationKeys, Verdict,
 };

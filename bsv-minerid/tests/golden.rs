@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use bsv_minerid::{
-    Document, IdentityScript, JobData, Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore,
-};
+use bsv_minerid::formats::{Document, IdentityScript};
+use bsv_minerid::store::RedbIdentityStore;
+use bsv_minerid::{JobData, Keystore, MinerIds, Network, PlainKeys};
 use bsv_tx::{Script, Signature, sha256};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ fn vectors() -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-fn import(vectors: &Value, dir: &Path) -> MinerIds {
+fn import(vectors: &Value, dir: &Path) -> MinerIds<RedbIdentityStore> {
     let home = dir.join("home");
     for (path, content) in vectors["files"].as_object().unwrap() {
         let path = home.join(path);

@@ -6,10 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use bsv_minerid::bsv_store::AuditPage;
-use bsv_minerid::{
-    Announcement, Error, Exposure, Keystore, LeftVctx, MinerContact, MinerIds, Network, PlainKeys,
-    RedbIdentityStore, Sighted,
-};
+use bsv_minerid::store::{Announcement, Exposure, LeftVctx, RedbIdentityStore, Sighted};
+use bsv_minerid::{Error, Keystore, MinerContact, MinerIds, Network, PlainKeys};
 use redb::{ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,7 +26,7 @@ fn copy_of(fixture: &str) -> TempDir {
     copy
 }
 
-fn open(dir: &Path) -> MinerIds {
+fn open(dir: &Path) -> MinerIds<RedbIdentityStore> {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
     MinerIds::open(RedbIdentityStore::open(dir, "test").unwrap(), keystore, Network::Regtest)
         .unwrap()
@@ -42,14 +40,14 @@ fn version(dir: &Path) -> u64 {
 }
 
 /// The subjects of the audit log, which begins with the keys that existed before it.
-fn found_keys(ids: &MinerIds) -> Vec<String> {
+fn found_keys(ids: &MinerIds<RedbIdentityStore>) -> Vec<String> {
     let entries = ids.audit_log(AuditPage::After(0), 99).unwrap();
     assert!(entries.iter().all(|entry| entry.event == "found"), "{entries:?}");
     entries.into_iter().map(|entry| entry.subject).collect()
 }
 
 /// Everything about the identities, in the format of `expected.json`.
-fn known(ids: &MinerIds) -> Value {
+fn known(ids: &MinerIds<RedbIdentityStore>) -> Value {
     let known = |identity: std::sync::Arc<bsv_minerid::Identity>| {
         let record = identity.record();
         let keys: Vec<_> =

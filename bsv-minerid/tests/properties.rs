@@ -4,10 +4,13 @@
 
 use std::sync::{Arc, LazyLock};
 
+use bsv_minerid::formats::{
+    BlockBind, BlockBindJob, BlockInfo, Coinbase2, Coinbase2Error, Document, Extensions,
+    IdentityScript, MinerParams,
+};
+use bsv_minerid::store::RedbIdentityStore;
 use bsv_minerid::{
-    BlockBind, BlockBindJob, BlockInfo, CanonicalJson, Coinbase2, Coinbase2Error, Document,
-    Extensions, Identity, IdentityScript, JobData, Keystore, MinerContact, MinerIds, MinerParams,
-    Network, PlainKeys, RedbIdentityStore,
+    CanonicalJson, Identity, JobData, Keystore, MinerContact, MinerIds, Network, PlainKeys,
 };
 use bsv_tx::{
     BlockHash, MerkleRoot, OutPoint, PrivateKey, PublicKey, Script, Signature, Txid, sha256,
@@ -361,36 +364,38 @@ fn modified_root(parts: &Parts, branches: &[[u8; 32]]) -> [u8; 32] {
 
 /// An identity of generation 1.0.
 fn miner_info_identity() -> Arc<Identity> {
-    static SERVICE: LazyLock<(tempfile::TempDir, MinerIds)> = LazyLock::new(|| {
-        let dir = tempfile::tempdir().unwrap();
-        let keystore = |name: &str| {
-            Keystore::open(&dir.path().join(name), None, PlainKeys::Allowed, "test").unwrap()
-        };
-        let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
-        let ids = MinerIds::open(store, keystore("keystore"), Network::Regtest).unwrap();
-        ids.generate_miner_info(&"pool".parse().unwrap(), &keystore("revocation")).unwrap();
-        (dir, ids)
-    });
+    static SERVICE: LazyLock<(tempfile::TempDir, MinerIds<RedbIdentityStore>)> =
+        LazyLock::new(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let keystore = |name: &str| {
+                Keystore::open(&dir.path().join(name), None, PlainKeys::Allowed, "test").unwrap()
+            };
+            let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
+            let ids = MinerIds::open(store, keystore("keystore"), Network::Regtest).unwrap();
+            ids.generate_miner_info(&"pool".parse().unwrap(), &keystore("revocation")).unwrap();
+            (dir, ids)
+        });
     SERVICE.1.get("pool").unwrap()
 }
 
 /// An identity that was rotated once and publishes its miner's name, with its two keys.
 fn identity() -> (Arc<Identity>, PublicKey, PublicKey) {
-    static SERVICE: LazyLock<(tempfile::TempDir, MinerIds)> = LazyLock::new(|| {
-        let dir = tempfile::tempdir().unwrap();
-        let keys = dir.path().join("keystore");
-        let keystore = Keystore::open(&keys, None, PlainKeys::Allowed, "test").unwrap();
-        let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
-        let ids = MinerIds::open(store, keystore, Network::Regtest).unwrap();
-        let alias = "pool".parse().unwrap();
-        ids.generate(&alias).unwrap();
-        let vctx = format!("{VCTX}:7").parse().unwrap();
-        ids.adopt_vctx(&alias, vctx, &PrivateKey::generate().unwrap()).unwrap();
-        let contact = MinerContact::from_json(r#"{"name":"pool"}"#).unwrap();
-        ids.set_contact(&alias, &contact).unwrap();
-        ids.rotate(&alias).unwrap();
-        (dir, ids)
-    });
+    static SERVICE: LazyLock<(tempfile::TempDir, MinerIds<RedbIdentityStore>)> =
+        LazyLock::new(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let keys = dir.path().join("keystore");
+            let keystore = Keystore::open(&keys, None, PlainKeys::Allowed, "test").unwrap();
+            let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
+            let ids = MinerIds::open(store, keystore, Network::Regtest).unwrap();
+            let alias = "pool".parse().unwrap();
+            ids.generate(&alias).unwrap();
+            let vctx = format!("{VCTX}:7").parse().unwrap();
+            ids.adopt_vctx(&alias, vctx, &PrivateKey::generate().unwrap()).unwrap();
+            let contact = MinerContact::from_json(r#"{"name":"pool"}"#).unwrap();
+            ids.set_contact(&alias, &contact).unwrap();
+            ids.rotate(&alias).unwrap();
+            (dir, ids)
+        });
     let identity = SERVICE.1.get("pool").unwrap();
     let record = identity.record();
     (identity, record.previous_key().public_key, record.current_key().public_key)

@@ -4,9 +4,10 @@
 
 mod store_conformance;
 
-use bsv_minerid::{
-    Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord,
-    OperatorMembers, Protocol, RedbIdentityStore, Sightings, Vctx, VctxView,
+use bsv_minerid::formats::OperatorMembers;
+use bsv_minerid::store::{
+    Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Protocol,
+    RedbIdentityStore, Sightings, Vctx, VctxView,
 };
 use bsv_store::StoreError;
 use bsv_tx::Transaction;

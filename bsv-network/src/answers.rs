@@ -1,6 +1,4 @@
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use bsv_tx::{
     BlockHash, BlockHeader, MerkleBranch, MerkleRoot, PublicKey, Script, Sibling, Transaction, Txid,
@@ -15,7 +13,6 @@ use crate::error::NodeError;
 #[derive(Deserialize)]
 pub(crate) struct BlockchainInfo {
     pub(crate) blocks: u32,
-    #[serde(deserialize_with = "parsed")]
     pub(crate) bestblockhash: BlockHash,
     pub(crate) mediantime: u32,
 }
@@ -38,7 +35,6 @@ pub(crate) struct TxOutInfo {
 
 #[derive(Deserialize)]
 pub(crate) struct ScriptInfo {
-    #[serde(deserialize_with = "script")]
     pub(crate) hex: Script,
 }
 
@@ -61,7 +57,6 @@ pub(crate) struct TxOutItem {
 
 #[derive(Deserialize)]
 pub(crate) struct Spender {
-    #[serde(deserialize_with = "parsed")]
     pub(crate) txid: Txid,
 }
 
@@ -69,9 +64,8 @@ pub(crate) struct Spender {
 /// that only blocks off the main chain hold has no confirmations.
 #[derive(Deserialize)]
 pub(crate) struct TransactionInfo {
-    #[serde(deserialize_with = "parsed")]
     pub(crate) txid: Txid,
-    pub(crate) blockhash: Option<Parsed<BlockHash>>,
+    pub(crate) blockhash: Option<BlockHash>,
     #[serde(default)]
     pub(crate) confirmations: i64,
 }
@@ -81,25 +75,23 @@ pub(crate) struct TransactionInfo {
 pub(crate) struct MempoolInfo {
     pub(crate) fee: Amount,
     pub(crate) size: u64,
-    pub(crate) depends: Vec<Parsed<Txid>>,
+    pub(crate) depends: Vec<Txid>,
 }
 
 /// `getmerkleproof2`.
 #[derive(Deserialize)]
 pub(crate) struct MerkleProof {
     index: u64,
-    #[serde(rename = "txOrId", deserialize_with = "parsed")]
+    #[serde(rename = "txOrId")]
     pub(crate) txid: Txid,
     /// The block's hash.
-    #[serde(deserialize_with = "parsed")]
     pub(crate) target: BlockHash,
-    nodes: Vec<Parsed<Sibling>>,
+    nodes: Vec<Sibling>,
 }
 
 impl MerkleProof {
     pub(crate) fn into_branch(self) -> MerkleBranch {
-        let siblings = self.nodes.into_iter().map(|Parsed(sibling)| sibling).collect();
-        MerkleBranch { position: self.index, siblings }
+        MerkleBranch { position: self.index, siblings: self.nodes }
     }
 }
 
@@ -111,8 +103,7 @@ pub(crate) struct HeaderInfo {
     pub(crate) confirmations: i64,
     version: i32,
     /// Absent for the first block.
-    previousblockhash: Option<Parsed<BlockHash>>,
-    #[serde(deserialize_with = "parsed")]
+    previousblockhash: Option<BlockHash>,
     merkleroot: MerkleRoot,
     time: u32,
     #[serde(deserialize_with = "bits")]
@@ -125,7 +116,7 @@ impl HeaderInfo {
         const NO_BLOCK: BlockHash = BlockHash::from_bytes([0; 32]);
         BlockHeader {
             version: self.version,
-            previous_block: self.previousblockhash.as_ref().map_or(NO_BLOCK, |Parsed(hash)| *hash),
+            previous_block: self.previousblockhash.unwrap_or(NO_BLOCK),
             merkle_root: self.merkleroot,
             time: self.time,
             bits: self.bits,
@@ -142,7 +133,6 @@ pub(crate) struct CoinbaseInfo {
 
 #[derive(Deserialize)]
 pub(crate) struct TransactionHex {
-    #[serde(deserialize_with = "transaction")]
     pub(crate) hex: Transaction,
 }
 
@@ -151,7 +141,7 @@ pub(crate) struct TransactionHex {
 #[derive(Deserialize)]
 pub(crate) struct MinerIdJson {
     #[serde(rename = "minerId")]
-    pub(crate) miner_id: Option<Parsed<PublicKey>>,
+    pub(crate) miner_id: Option<PublicKey>,
     #[serde(rename = "minerIdState")]
     pub(crate) state: Option<String>,
     #[serde(rename = "prevMinerId")]
@@ -170,7 +160,7 @@ pub(crate) struct MinersJson {
 
 #[derive(Deserialize)]
 pub(crate) struct MinerJson {
-    pub(crate) latestblock: Parsed<BlockHash>,
+    pub(crate) latestblock: BlockHash,
     pub(crate) minerids: Vec<ListedMinerIdJson>,
 }
 
@@ -182,7 +172,6 @@ pub(crate) struct ListedMinerIdJson {
 /// `fundrawtransaction`.
 #[derive(Deserialize)]
 pub(crate) struct Funded {
-    #[serde(deserialize_with = "transaction")]
     pub(crate) hex: Transaction,
     /// The index of the change output, or -1 if there is no change.
     pub(crate) changepos: i64,
@@ -191,7 +180,6 @@ pub(crate) struct Funded {
 /// `signrawtransaction`.
 #[derive(Deserialize)]
 pub(crate) struct Signed {
-    #[serde(deserialize_with = "transaction")]
     pub(crate) hex: Transaction,
     pub(crate) complete: bool,
 }
@@ -199,11 +187,10 @@ pub(crate) struct Signed {
 /// One item of `listunspent`.
 #[derive(Deserialize)]
 pub(crate) struct Unspent {
-    #[serde(deserialize_with = "parsed")]
     pub(crate) txid: Txid,
     pub(crate) vout: u32,
     pub(crate) amount: Amount,
-    #[serde(rename = "scriptPubKey", deserialize_with = "script")]
+    #[serde(rename = "scriptPubKey")]
     pub(crate) script: Script,
     pub(crate) confirmations: u32,
 }
@@ -220,11 +207,6 @@ pub(crate) struct Settings {
     pub(crate) minconfconsolidationinput: u32,
 }
 
-/// A value that JSON holds as a string, such as a hash.
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-#[serde(bound = "T: FromStr<Err: Display>", transparent)]
-pub(crate) struct Parsed<T>(#[serde(deserialize_with = "parsed")] pub(crate) T);
-
 /// Parses the result of `method`.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
     method: &str,
@@ -232,24 +214,6 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
 ) -> Result<T, NodeError> {
     serde_json::from_str(result.get())
         .map_err(|error| NodeError::unexpected(method, error.to_string()))
-}
-
-fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr<Err: Display>,
-{
-    Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-}
-
-fn script<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Script, D::Error> {
-    let text = Cow::<str>::deserialize(deserializer)?;
-    Script::from_hex(&text).map_err(de::Error::custom)
-}
-
-fn transaction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Transaction, D::Error> {
-    let text = Cow::<str>::deserialize(deserializer)?;
-    Transaction::from_hex(&text).map_err(de::Error::custom)
 }
 
 fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

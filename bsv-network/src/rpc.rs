@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use crate::amount::Amount;
 use crate::answers::{
-    BlockchainInfo, Parsed, Settings, SyncInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
+    BlockchainInfo, Settings, SyncInfo, TxOutInfo, TxOutItem, TxOuts, Unspent, read,
 };
 use crate::error::NodeError;
 use crate::transport::{NodeSettings, Repeatable, Transport};
@@ -291,7 +291,7 @@ impl NodeRpc {
     /// answers so for a mined transaction whose outputs are all spent.
     pub async fn send_transaction(&self, tx: &Transaction) -> Result<Broadcast, NodeError> {
         let method = "sendrawtransaction";
-        let Parsed(txid) = match self.ask(method, &[tx.to_hex()]).await {
+        let txid: Txid = match self.ask(method, &[tx.to_hex()]).await {
             Err(error) if is_known(&error) => return Ok(Broadcast::AlreadyKnown),
             result => result?,
         };
@@ -355,8 +355,7 @@ impl NodeRpc {
         let params = (address.to_string(), Amount(satoshis).format());
         let method = "sendtoaddress";
         let result = self.transport.call(method, &params, self.timeout, Repeatable::No).await?;
-        let Parsed(txid) = read(method, &result)?;
-        Ok(txid)
+        read(method, &result)
     }
 
     /// Mines `blocks` blocks that pay the node's wallet, and answers their hashes (`generate`). The
@@ -367,12 +366,12 @@ impl NodeRpc {
         let method = "generate";
         let result =
             self.transport.call(method, &[blocks], GENERATE_TIMEOUT, Repeatable::No).await?;
-        let hashes: Vec<Parsed<BlockHash>> = read(method, &result)?;
+        let hashes: Vec<BlockHash> = read(method, &result)?;
         if hashes.len() != blocks as usize {
             let reason = format!("{} blocks instead of {blocks}", hashes.len());
             return Err(NodeError::unexpected(method, reason));
         }
-        Ok(hashes.into_iter().map(|Parsed(hash)| hash).collect())
+        Ok(hashes)
     }
 
     /// The limits on the transactions that the node accepts (`getsettings`).

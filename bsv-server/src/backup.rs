@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
 
 use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
-use bsv_minerid::{MinerIds, RedbIdentityStore};
+use bsv_minerid::store::RedbIdentityStore;
 use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
 use bsv_tx::Network;
 use secrecy::SecretString;
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::access::{TOKENS_FILE_NAME, Tokens};
+use crate::minerid::MinerIds;
 use crate::store_move::MoveError;
 use crate::wallet_store;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::Wallet;
-use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::check_writable;
 use hyper::StatusCode;
@@ -14,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::http::{Answer, Declared, answer};
+use crate::minerid::MinerIds;
 use crate::opening::{Failures, Stores};
 use crate::surface::Surface;
 

@@ -9,3 +9,6 @@ mod refusal;
 pub(crate) use api::{Call, MinerIdApi};
 pub(crate) use letter_case::lower_case;
 pub(crate) use refusal::Refusal;
+
+/// The miner identities of the server.
+pub(crate) type MinerIds = bsv_minerid::MinerIds<bsv_minerid::store::RedbIdentityStore>;

@@ -11,7 +11,7 @@ use bsv_invoicing::{
     OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, Store, Wallet,
     WalletSeed, WalletSettings,
 };
-use bsv_minerid::{MinerIds, OpenStoreError, RedbIdentityStore};
+use bsv_minerid::store::{OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
 use bsv_store::{
     DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StoreError,
@@ -23,6 +23,7 @@ use tokio::time::sleep;
 
 use crate::access::{TokenFileError, Tokens};
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
+use crate::minerid::MinerIds;
 use crate::surface::Surface;
 use crate::wallet_store::database;
 

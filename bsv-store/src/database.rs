@@ -1,8 +1,5 @@
 mod copy;
-mod counts;
 mod engine;
-mod engine_errors;
-mod free_space;
 mod integrity;
 mod options;
 mod pace;
@@ -14,25 +11,25 @@ use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use redb::{ReadTransaction, ReadableDatabase, WriteTransaction};
 
 pub use self::copy::DatabaseCopy;
-pub use self::counts::StoreCounts;
 pub use self::engine::View;
-pub use self::free_space::check_writable;
-pub use self::options::DatabaseOptions;
+pub use self::options::{DatabaseOptions, check_writable};
 pub use self::schema::{Migration, Schema};
 
 use self::copy::Copying;
 use self::engine::{Engine, commit, open_engine};
-use self::free_space::check_free_space;
 use self::integrity::{Checks, open_checked};
+use self::options::check_free_space;
 use self::pace::Pace;
 use self::schema::migrate;
 use self::tracked_file::Changes;
+use crate::durations::Durations;
 use crate::error::StoreError;
 use crate::files::{self, FileError};
 use crate::overlay::Overlay;
@@ -56,6 +53,28 @@ pub struct Database {
     /// The blocks that are written to during a copy.
     changes: Arc<Changes>,
     counts: StoreCounts,
+}
+
+/// Counts of what a store has done since it was opened.
+#[derive(Debug, Default)]
+pub struct StoreCounts {
+    commands: AtomicU64,
+    /// How long commits took, successful or not, from their beginning until they were durable or
+    /// failed.
+    pub commits: Durations,
+}
+
+impl StoreCounts {
+    /// The number of commands that have run, including those that changed nothing. Several commands
+    /// share a commit.
+    pub fn commands(&self) -> u64 {
+        self.commands.load(Ordering::Relaxed)
+    }
+
+    /// Counts commands that run.
+    pub fn note_commands(&self, count: usize) {
+        self.commands.fetch_add(count as u64, Ordering::Relaxed);
+    }
 }
 
 /// How often a copy catches up with new writes before it makes writers wait.

@@ -15,11 +15,11 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 pub use self::error::KeystoreError;
-pub use self::folder::HandedFiles;
+pub use self::folder::{HandedFiles, KeystoreFile};
 pub use self::passphrase::StretchedPassphrase;
 
 use self::data_key::DataKey;
-use self::folder::{Folder, is_file_name, names_in, read_in};
+use self::folder::{Folder, is_file_name, is_name, names_in, read_in};
 use crate::files::FileError;
 use crate::lock::DirLock;
 use crate::seal::{self, KEY_LEN};
@@ -53,15 +53,6 @@ pub struct KeystoreCheck {
     pub readable: Vec<String>,
     /// The faults of other secrets, and of the data key's file. Each names its file.
     pub faults: Vec<KeystoreError>,
-}
-
-/// A file of a keystore.
-#[derive(Clone)]
-pub struct KeystoreFile {
-    /// The name of the file.
-    pub name: String,
-    /// The contents of the file.
-    pub contents: Zeroizing<Vec<u8>>,
 }
 
 /// Whether a keystore without a passphrase may keep its data key in clear.
@@ -288,12 +279,6 @@ impl fmt::Debug for Keystore {
 /// slash, so no secret's name equals it.
 fn elsewhere(context: &str) -> Vec<u8> {
     format!("elsewhere/{context}").into_bytes()
-}
-
-/// Whether a secret may have this name.
-fn is_name(name: &str) -> bool {
-    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
-    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_allowed)
 }
 
 fn file_name(name: &str) -> String {

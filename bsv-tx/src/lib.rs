@@ -15,6 +15,8 @@ mod merkle;
 mod network;
 mod script;
 mod sighash;
+#[cfg(feature = "serde")]
+mod text_forms;
 mod transaction;
 mod view;
 

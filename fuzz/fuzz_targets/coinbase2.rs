@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use bsv_minerid::{Coinbase2, Coinbase2Error, IdentityScript};
+use bsv_minerid::formats::{Coinbase2, Coinbase2Error, IdentityScript};
 use bsv_tx::Script;
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,8 @@
 #![no_main]
 
 use bsv_fuzz::blocks;
-use bsv_minerid::{Evidence, Ledger, Outcome, verify};
+use bsv_minerid::ledger::Ledger;
+use bsv_minerid::verify::{Evidence, Outcome, verify};
 use bsv_tx::{OutPoint, Script, ScriptBuilder, Transaction, TxIn, TxOut};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,8 @@
 
 #![no_main]
 
-use bsv_minerid::{CanonicalJson, Document, IdentityScript, JobData, MinerContact};
+use bsv_minerid::formats::{Document, IdentityScript};
+use bsv_minerid::{CanonicalJson, JobData, MinerContact};
 use bsv_tx::Script;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

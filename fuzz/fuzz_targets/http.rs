@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use bsv_fuzz::Service;
-use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys, RedbIdentityStore};
+use bsv_minerid::store::RedbIdentityStore;
+use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys};
 use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig, StaleCopy};
 use bsv_server::{AccessConfig, Surface};
 use libfuzzer_sys::fuzz_target;

@@ -6,7 +6,8 @@
 use std::sync::LazyLock;
 
 use bsv_fuzz::blocks;
-use bsv_minerid::{Coinbase2, CoinbaseReference, MinerInfo, MinerInfoScript, verify};
+use bsv_minerid::formats::{Coinbase2, CoinbaseReference, MinerInfo, MinerInfoScript};
+use bsv_minerid::verify::verify;
 use bsv_tx::{OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, sha256};
 use libfuzzer_sys::fuzz_target;
 

@@ -4,7 +4,7 @@
 #![no_main]
 
 use bsv_fuzz::blocks;
-use bsv_minerid::{Generation, Report, Verdict, verify};
+use bsv_minerid::verify::{Generation, Report, Verdict, verify};
 use bsv_tx::{Instruction, Reader, Script, Signature, Transaction, sha256};
 use libfuzzer_sys::fuzz_target;
 

@@ -1,6 +1,6 @@
 //! Blocks around given coinbase transactions.
 
-use bsv_minerid::{BlockProof, Evidence, MinerInfoEvidence};
+use bsv_minerid::verify::{BlockProof, Evidence, MinerInfoEvidence};
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, MerkleRoot, Sibling, Transaction};
 
 /// The block before each of these blocks.

@@ -1,10 +1,11 @@
 //! Blocks that carry miner identities, made in memory.
 
-use bsv_minerid::{
-    BlockBindJob, BlockProof, Coinbase2, CoinbaseReference, Document, Evidence, Extensions,
-    IdentityScript, JobData, MinerContact, MinerInfo, MinerInfoEvidence, OperatorMembers,
-    Succession, succession_digest,
+use bsv_minerid::formats::{
+    BlockBindJob, Coinbase2, CoinbaseReference, Document, Extensions, IdentityScript, MinerInfo,
+    OperatorMembers, Succession, succession_digest,
 };
+use bsv_minerid::verify::{BlockProof, Evidence, MinerInfoEvidence};
+use bsv_minerid::{JobData, MinerContact};
 use bsv_tx::{
     BlockHash, BlockHeader, MerkleBranch, OutPoint, PrivateKey, Script, ScriptBuilder, Sibling,
     Transaction, TxIn, TxOut, Txid, sha256,

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::{Coinbase2, CoinbaseReference, MinerInfo};
+use bsv_minerid::formats::{Coinbase2, CoinbaseReference, MinerInfo};
 use bsv_tx::{Address, BlockHash, Network, PrivateKey, Script, Transaction, Txid};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Miner identities in blocks that a real node accepts and reads.
 
-use bsv_minerid::{Document, IdentityScript};
+use bsv_minerid::formats::{Document, IdentityScript};
 use bsv_tests::{Node, Server, Site, Template, miner_info};
 use bsv_tx::{Script, TxOut};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use bsv_minerid::{Document, IdentityScript, succession_digest};
+use bsv_minerid::formats::{Document, IdentityScript, succession_digest};
 use bsv_tests::identities::{self, Histories};
 use bsv_tests::{Server, Site, vectors};
 use bsv_tx::{PublicKey, Script, Signature, Transaction, sha256};

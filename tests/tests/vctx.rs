@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::{Document, IdentityScript};
+use bsv_minerid::formats::{Document, IdentityScript};
 use bsv_tests::{Node, Server, Site, Template};
 use bsv_tx::{
     Address, ExtendedPrivateKey, Network, OutPoint, PrivateKey, Script, SighashCache, Transaction,

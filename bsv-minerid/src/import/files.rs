@@ -1,10 +1,10 @@
 //! The files of a home directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use super::home_files::HomeFiles;
+use super::home_files::{HomeFiles, fault};
 use super::identity::NumberedKey;
 use crate::alias::Alias;
 use crate::error::Error;
@@ -57,8 +57,4 @@ pub(super) fn read_contact(files: &HomeFiles, path: &Path) -> Result<OperatorMem
 
 pub(super) fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| fault(path, error))
-}
-
-pub(super) fn fault(path: &Path, reason: impl ToString) -> Error {
-    Error::Import { path: PathBuf::from(path), reason: reason.to_string() }
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::files::fault;
 use crate::error::Error;
 
 /// The data of each alias, in a directory for each.
@@ -133,4 +132,8 @@ impl fmt::Debug for HomeFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HomeFiles").field("home", &self.home).finish_non_exhaustive()
     }
+}
+
+pub(super) fn fault(path: &Path, reason: impl ToString) -> Error {
+    Error::Import { path: PathBuf::from(path), reason: reason.to_string() }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use bsv_tx::PublicKey;
+use bsv_tx::{PublicKey, Signature};
 use serde::Deserialize;
 
-use super::files::{fault, parse, read_contact, read_keys};
-use super::home_files::{HomeFiles, REVOCATION_KEYSTORE};
+use super::files::{parse, read_contact, read_keys};
+use super::home_files::{HomeFiles, REVOCATION_KEYSTORE, fault};
 use super::identity::{NumberedKey, OlderIdentity, OlderProtocol, key_record};
 use super::outcome::VctxFinding;
 use crate::alias::Alias;
@@ -25,11 +25,11 @@ const DATA: &str = "minerIdData";
 #[derive(Deserialize)]
 struct MinerIdDataJson {
     #[serde(rename = "first_minerId")]
-    first_miner_id: Option<String>,
+    first_miner_id: Option<PublicKey>,
     #[serde(rename = "opreturn_status")]
     handed_out: Option<bool>,
     #[serde(rename = "prevMinerId")]
-    previous_miner_id: Option<String>,
+    previous_miner_id: Option<PublicKey>,
 }
 
 /// `revocationKeyData`.
@@ -44,9 +44,9 @@ struct RevocationKeyDataJson {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SuccessionJson {
-    prev_revocation_key: String,
-    revocation_key: String,
-    prev_revocation_key_sig: String,
+    prev_revocation_key: PublicKey,
+    revocation_key: PublicKey,
+    prev_revocation_key_sig: Signature,
 }
 
 /// `minerIdRevocationData`.
@@ -62,13 +62,13 @@ struct RevocationJson {
 #[derive(Deserialize)]
 struct MessageJson {
     #[serde(rename = "compromised_minerId")]
-    compromised: String,
+    compromised: PublicKey,
 }
 
 #[derive(Deserialize)]
 struct SignaturesJson {
-    sig1: String,
-    sig2: String,
+    sig1: Signature,
+    sig2: Signature,
 }
 
 /// `dataRefs`.
@@ -113,10 +113,13 @@ pub(super) fn read_identity(
 }
 
 /// The alias's key that a member of a file names.
-fn key_of(path: &Path, name: &str, text: &str, keys: &[NumberedKey]) -> Result<KeyRecord, Error> {
-    let public_key: PublicKey =
-        text.parse().map_err(|error| fault(path, format!("{name}: {error}")))?;
-    let key = keys.iter().map(key_record).find(|key| key.public_key == public_key);
+fn key_of(
+    path: &Path,
+    name: &str,
+    public_key: &PublicKey,
+    keys: &[NumberedKey],
+) -> Result<KeyRecord, Error> {
+    let key = keys.iter().map(key_record).find(|key| key.public_key == *public_key);
     key.ok_or_else(|| fault(path, format!("{name} is no key of the alias")))
 }
 
@@ -128,7 +131,7 @@ fn acknowledged(
     keys: &[NumberedKey],
 ) -> Result<KeyRecord, Error> {
     match &data.previous_miner_id {
-        Some(text) => key_of(path, "prevMinerId", text, keys),
+        Some(key) => key_of(path, "prevMinerId", key, keys),
         None => Ok(key_record(keys.iter().rev().nth(1).unwrap_or(&keys[0]))),
     }
 }
@@ -141,7 +144,7 @@ fn read_record(
     revocation_keys: &[NumberedKey],
 ) -> Result<MinerInfoRecord, Error> {
     let first = match &data.first_miner_id {
-        Some(text) => key_of(&dir.join(DATA), "first_minerId", text, keys)?,
+        Some(key) => key_of(&dir.join(DATA), "first_minerId", key, keys)?,
         None => key_record(&keys[0]),
     };
     let (revocation_key, later_revocation_keys) = read_revocation_key(files, dir, revocation_keys)?;
@@ -166,11 +169,10 @@ fn read_revocation_key(
     let text = files.text(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let json: RevocationKeyDataJson = parse(&path, &text)?;
     let succession = |json: &SuccessionJson| {
-        let wrong = |error: bsv_tx::KeyError| fault(&path, error);
         let succession = Succession {
-            previous: json.prev_revocation_key.parse().map_err(wrong)?,
-            current: json.revocation_key.parse().map_err(wrong)?,
-            signature: json.prev_revocation_key_sig.parse().map_err(wrong)?,
+            previous: json.prev_revocation_key,
+            current: json.revocation_key,
+            signature: json.prev_revocation_key_sig,
         };
         let is_current = keys
             .last()
@@ -189,11 +191,10 @@ fn read_revocation(files: &HomeFiles, dir: &Path) -> Result<Option<RevocationRec
     let path = dir.join("minerIdRevocationData");
     let Some(text) = files.text(&path)? else { return Ok(None) };
     let json: RevocationJson = parse(&path, &text)?;
-    let wrong = |error: bsv_tx::KeyError| fault(&path, error);
     let message = Revocation {
-        compromised: json.revocation_message.compromised.parse().map_err(wrong)?,
-        revocation_key_signature: json.revocation_message_sig.sig1.parse().map_err(wrong)?,
-        miner_id_signature: json.revocation_message_sig.sig2.parse().map_err(wrong)?,
+        compromised: json.revocation_message.compromised,
+        revocation_key_signature: json.revocation_message_sig.sig1,
+        miner_id_signature: json.revocation_message_sig.sig2,
     };
     // The older generator considers the node told even if that failed.
     Ok(Some(RevocationRecord {

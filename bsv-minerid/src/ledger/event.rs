@@ -10,7 +10,7 @@ use crate::verify::RevocationKeys;
 pub struct Entry {
     /// What happened.
     pub event: Event,
-    /// Who mined the block: an index into [`Ledger::miners`](crate::Ledger::miners).
+    /// Who mined the block: an index into [`Ledger::miners`](crate::ledger::Ledger::miners).
     pub miner: Option<usize>,
     /// The revocation keys, if the block announces a new one.
     pub revocation_key_roll: Option<RevocationKeys>,

@@ -28,7 +28,7 @@ pub struct Key {
     /// The miner id.
     #[serde(with = "text::as_text")]
     pub miner_id: PublicKey,
-    /// The index of the miner in [`Ledger::miners`](crate::Ledger::miners).
+    /// The index of the miner in [`Ledger::miners`](crate::ledger::Ledger::miners).
     pub miner: usize,
     /// The state of the miner id.
     pub state: KeyState,

@@ -12,12 +12,12 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::job_data::BlockBindJob;
 use crate::miner_info_script::Revocation;
-use crate::signer::{make_key, open_key};
 use crate::state::{
     Announcement, ChainView, Change, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol,
     RevocationRecord, Vctx, VctxView,
 };
 use crate::store::IdentityStore;
+use crate::stored_keys::{make_key, open_key};
 use crate::succession::Succession;
 
 use Announcement::{CompleteRevocation, PartialRevocation, RevocationKey};

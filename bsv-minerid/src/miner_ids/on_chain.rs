@@ -9,9 +9,9 @@ use tokio::task::spawn_blocking;
 use super::MinerIds;
 use crate::alias::Alias;
 use crate::error::Error;
-use crate::signer::read_key;
 use crate::state::{Change, IdentityRecord, VctxView};
 use crate::store::{IdentityStore, IdentityStoreError};
+use crate::stored_keys::read_key;
 
 impl<S: IdentityStore> MinerIds<S> {
     /// Runs what waits for the disk on a thread that may wait, one at a time: if the disk hangs,

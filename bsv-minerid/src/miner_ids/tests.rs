@@ -3,13 +3,14 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::state::VctxView;
+use crate::store::RedbIdentityStore;
 use crate::{PlainKeys, SignerError};
 
 const OUTPOINT: &str = "6839008199026098cc78bf5f34c9a6bdf7a8009c9f019f8399c7ca1945b4a4ff:0";
 const SEEN: VctxView = VctxView { last_seen: Some(100), gone_since: None, is_spent: false };
 const SPENT: VctxView = VctxView { last_seen: Some(100), gone_since: Some(101), is_spent: true };
 
-fn open(dir: &TempDir) -> MinerIds {
+fn open(dir: &TempDir) -> MinerIds<RedbIdentityStore> {
     let keys = dir.path().join("keystore");
     let keystore = Keystore::open(&keys, None, PlainKeys::Allowed, "test").unwrap();
     let store = RedbIdentityStore::open(&dir.path().join("minerid"), "test").unwrap();
@@ -29,10 +30,10 @@ fn a_spent_vctx_stops_documents_until_the_chain_shows_it_again() {
     let outpoint: OutPoint = OUTPOINT.parse().unwrap();
     ids.generate(&pool).unwrap();
     ids.adopt_vctx(&pool, outpoint, &PrivateKey::generate().unwrap()).unwrap();
-    let note = |ids: &MinerIds, outpoint, view| {
+    let note = |ids: &MinerIds<RedbIdentityStore>, outpoint, view| {
         ids.note_vctx_views(&[(pool.clone(), outpoint, view)]).unwrap();
     };
-    let document = |ids: &MinerIds| ids.get("pool").unwrap().output_script(1);
+    let document = |ids: &MinerIds<RedbIdentityStore>| ids.get("pool").unwrap().output_script(1);
     let before = document(&ids).unwrap();
     for view in [VctxView { gone_since: Some(101), ..SEEN }, SEEN] {
         note(&ids, outpoint, view);

@@ -1,16 +1,15 @@
 //! Following what the chain shows of identities.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_network::{ChainTip, NodeRpc};
-use bsv_tx::BlockHash;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::miner_ids::MinerIds;
-use crate::node::blocks::ReadBlocks;
+use crate::node::chain_watch::{ChainSign, Observed};
 use crate::node::observe::{carries_identity, observe_miner_ids};
 use crate::node::vctx::observe_vctxs;
 use crate::store::IdentityStore;
@@ -21,75 +20,6 @@ const PERIOD: Duration = Duration::from_secs(2);
 pub(crate) const SETTLING: Duration = Duration::from_millis(200);
 /// How often the node is asked during that time.
 const SETTLING_INTERVAL: Duration = Duration::from_millis(2);
-
-/// The state of the chain, and the node that reports it. While the node is unreachable, the last
-/// state holds.
-#[derive(Debug, Default)]
-pub(crate) struct ChainWatch {
-    node: Option<NodeRpc>,
-    /// Held while the node is asked, so that other callers wait for the answer.
-    observed: tokio::sync::Mutex<Observed>,
-    known: Mutex<Known>,
-    /// The last blocks that were read for announcements.
-    pub(crate) read_blocks: ReadBlocks,
-}
-
-/// The state of the last question to the node.
-#[derive(Debug, Default)]
-struct Observed {
-    tip: Option<BlockHash>,
-    /// Whether the node has had the time to list the miner id of that block.
-    is_settled: bool,
-}
-
-/// The state that requests are compared with.
-#[derive(Debug, Default)]
-struct Known {
-    tip: Option<ChainTip>,
-    /// The last request that led to a question, and the tip known then.
-    asked_for: Option<(ChainSign, Option<ChainTip>)>,
-    /// Whether the node has let somebody wait in vain since it last answered. No request waits then.
-    is_silent: bool,
-}
-
-/// What a request for a document tells about the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainSign {
-    /// The height of the block that is being mined.
-    Height(u32),
-    /// The block before the one that is being mined.
-    PreviousBlock(BlockHash),
-}
-
-impl ChainSign {
-    /// Whether the request implies another tip than this one.
-    fn is_beyond(self, tip: &ChainTip) -> bool {
-        match self {
-            Self::Height(height) => height > tip.height.saturating_add(1),
-            Self::PreviousBlock(hash) => hash != tip.hash,
-        }
-    }
-}
-
-impl ChainWatch {
-    /// Whether a request implies another tip than the known one, and the node was not asked because
-    /// of it yet, and answers.
-    fn is_news(&self, sign: ChainSign) -> bool {
-        let known = self.known();
-        !known.is_silent
-            && known.tip.is_none_or(|tip| sign.is_beyond(&tip))
-            && known.asked_for != Some((sign, known.tip))
-    }
-
-    fn note_asked_for(&self, sign: ChainSign) {
-        let mut known = self.known();
-        known.asked_for = Some((sign, known.tip));
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl<S: IdentityStore> MinerIds<S> {
     /// Adds a node, whose chain [`run`](Self::run) follows. The identities use two turns of their

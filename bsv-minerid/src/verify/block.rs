@@ -4,7 +4,7 @@ use std::sync::Arc;
 use bsv_tx::opcode::{OP_1, OP_16};
 use bsv_tx::{BlockHeader, Instruction, MerkleBranch, OutPoint, Transaction, Txid};
 
-use super::data_outputs::DataOutputs;
+use super::data_refs::DataOutputs;
 use super::report::{Check, Findings};
 
 /// A coinbase transaction, and the proof that it is in a block.

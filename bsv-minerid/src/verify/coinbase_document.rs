@@ -1,16 +1,14 @@
 use std::borrow::Cow;
 
 use bsv_tx::opcode::{OP_0, OP_RETURN};
-use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, sha256};
+use bsv_tx::{BlockHash, Instruction, Instructions, MerkleRoot, OutPoint, Script, sha256};
 
 use super::block::{BlockProof, Evidence, VctxState};
 use super::data_refs;
-use super::dynamic_document::{DynamicDocument, Followed, VERSIONS_OF_NODES};
-use super::height;
+use super::dynamic_document::{DynamicDocument, Followed, HEIGHT_NO_NUMBER, VERSIONS_OF_NODES};
 use super::members::{Members, Value};
 use super::node_json::{NOT_STANDARD, is_standard, printed};
 use super::node_text::{hex_of_key, hex_of_signed, public_key};
-use super::pushes::Pushes;
 use super::report::{Candidate, Check, Claim, Findings, Generation, quoted};
 use super::signatures::Standing;
 use crate::coinbase_reference;
@@ -74,7 +72,7 @@ impl<'a> StaticDocument<'a> {
             .ok()?;
         let version = members.text("version");
         if version.is_some_and(|version| VERSIONS_OF_NODES.contains(&&*version)) {
-            height::check(&members, block.height(), findings);
+            check_height(&members, block.height(), findings);
         }
         let (succession, claim) =
             claims(&members).map_err(|reason| findings.refused(Check::Document, reason)).ok()?;
@@ -264,4 +262,91 @@ fn claims<'a>(members: &Members<'a>) -> Result<(Succession<'a>, Claim), String> 
 
 fn parsed<T: std::str::FromStr>(members: &Members<'_>, name: &str) -> Option<T> {
     members.text(name)?.parse().ok()
+}
+
+/// The operands of a script's instructions, as nodes iterate over them. An instruction that pushes
+/// nothing has an empty operand. A truncated push ends the script.
+struct Pushes<'a>(Instructions<'a>);
+
+impl<'a> Pushes<'a> {
+    /// Starts after `OP_FALSE OP_RETURN` and the protocol's prefix, which must be present.
+    fn after_prefix(script: &'a Script) -> Self {
+        let mut instructions = script.instructions();
+        for _ in 0..3 {
+            instructions.next();
+        }
+        Self(instructions)
+    }
+}
+
+impl<'a> Iterator for Pushes<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self.0.next()?.ok()? {
+            Instruction::Push(operand) => Some(operand),
+            Instruction::Op(_) => Some(&[]),
+        }
+    }
+}
+
+/// Compares the document's height with the block's. A height of another type is not reported here.
+fn check_height(members: &Members<'_>, of_block: Option<u32>, findings: &mut Findings) {
+    let Some(value) = members.get("height") else { return };
+    let spelled = value.bytes();
+    let height = match &spelled {
+        None if !value.is_number() => return,
+        None => value.integer(),
+        Some(text) => leading_integer(text),
+    };
+    let Some(height) = height else { return findings.ends_scan(Check::Height, HEIGHT_NO_NUMBER) };
+    match of_block {
+        None => findings.unknown(Check::Height, "the height of the block is not known"),
+        Some(of_block) if i64::from(of_block) != i64::from(height) => {
+            let reason = format!("the document is for height {height}, not {of_block}");
+            findings.refused(Check::Height, reason);
+        }
+        Some(_) => match spelled.map(|text| text.iter().all(u8::is_ascii_digit)) {
+            None => findings.holds(Check::Height),
+            Some(true) => {
+                findings.fails(Check::Height, "the height must be a number, not a string");
+            }
+            Some(false) => {
+                let reason = "the height is a string that only starts with the number, as nodes \
+                              before 1.2.1 took it";
+                findings.refused(Check::Height, reason);
+            }
+        },
+    }
+}
+
+/// The number at the start of a text, after white space and a sign, as C parses it.
+fn leading_integer(text: &[u8]) -> Option<i32> {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0xb;
+    let spaces = text.iter().take_while(|byte| is_space(byte)).count();
+    let text = &text[spaces..];
+    let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
+    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..sign + digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_at_the_start_of_a_text_is_read_as_nodes_read_it() {
+        for (text, number) in [
+            ("12", Some(12)),
+            (" \t12abc", Some(12)),
+            ("-3", Some(-3)),
+            ("+3", Some(3)),
+            ("2147483648", None),
+            ("", None),
+            ("x1", None),
+            ("- 1", None),
+        ] {
+            assert_eq!(leading_integer(text.as_bytes()), number, "{text:?}");
+        }
+    }
 }

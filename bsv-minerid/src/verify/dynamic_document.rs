@@ -3,8 +3,7 @@ use std::sync::Arc;
 
 use bsv_tx::{Txid, sha256};
 
-use super::data_outputs::DataOutputs;
-use super::data_refs;
+use super::data_refs::{self, DataOutputs};
 use super::members::{Members, Value};
 use super::node_json::{NOT_STANDARD, is_standard, printed};
 use super::node_text::public_key;
@@ -14,6 +13,8 @@ use crate::data_refs::DataRef;
 
 /// All versions that nodes know.
 pub(super) const VERSIONS_OF_NODES: [&str; 3] = ["0.1", "0.2", "0.3"];
+
+pub(super) const HEIGHT_NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look for no other identity in the block";
 
 /// The first document, which the dynamic one follows.
 pub(super) struct Followed<'a> {
@@ -41,8 +42,6 @@ impl DynamicDocument<'_> {
         data: &HashMap<Txid, Arc<DataOutputs>>,
         findings: &mut Findings,
     ) -> Vec<DataRef> {
-        const NO_NUMBER: &str = "the height is not a 32-bit whole number: nodes fail on it and look \
-                                 for no other identity in the block";
         let members = match Members::read(self.text) {
             Ok(members) => members,
             Err(error) => {
@@ -52,7 +51,7 @@ impl DynamicDocument<'_> {
         };
         let is_no_number = |value: Value<'_>| value.is_number() && value.integer().is_none();
         if is_version_known(&members) && members.get("height").is_some_and(is_no_number) {
-            findings.ends_scan(Check::DynamicDocument, NO_NUMBER);
+            findings.ends_scan(Check::DynamicDocument, HEIGHT_NO_NUMBER);
             return Vec::new();
         }
         match self.examine(&members, before, height) {

@@ -3,10 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::node_json::check;
-use super::node_json_error::NodeJsonError;
+use super::node_json::{NodeJsonError, Token, Tokens, check};
 use super::node_text::decode;
-use super::node_tokens::{Token, Tokens};
 
 /// A value in a text that nodes can read, with its spelling.
 #[derive(Clone, Copy)]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use bsv_tx::{PublicKey, Txid, sha256};
 
-use super::data_outputs::DataOutputs;
-use super::data_refs;
+use super::data_refs::{self, DataOutputs};
 use super::members::{Members, Value};
 use super::node_json::{NOT_STANDARD, is_standard};
 use super::node_text::before_nul;

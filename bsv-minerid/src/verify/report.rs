@@ -270,7 +270,7 @@ impl Report {
 
     /// Whether nodes accept an identity from this block, by the rules that concern the block alone.
     /// A node's database may still refuse an identity that contradicts earlier blocks
-    /// ([`Ledger`](crate::Ledger)). Answers `None` if something is unavailable that nodes look at.
+    /// ([`Ledger`](crate::ledger::Ledger)). Answers `None` if something is unavailable that nodes look at.
     ///
     /// The rules are those of node 1.2.2, except for two cases that do not occur in practice. Both
     /// count as refused: uncompressed keys in 0.2 documents, and new revocation keys that are no

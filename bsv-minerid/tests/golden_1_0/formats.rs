@@ -1,6 +1,6 @@
 //! The formats by themselves.
 
-use bsv_minerid::{
+use bsv_minerid::formats::{
     Coinbase2, CoinbaseReference, DataScript, MinerInfo, MinerInfoScript, OperatorDataRefs,
     block_bind, modified_coinbase,
 };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bsv_minerid::formats::{BlockBindJob, MinerInfoScript, OperatorDataRefs};
+use bsv_minerid::store::{ChainView, Exposure, MinerIdInfo, MinerIdState, RedbIdentityStore};
 use bsv_minerid::{
-    Alias, BlockBindJob, CanonicalJson, ChainView, Error, Exposure, Keystore, MinerContact,
-    MinerIdInfo, MinerIdState, MinerIds, MinerInfoScript, Network, OperatorDataRefs, PlainKeys,
-    RedbIdentityStore, RevokedMinerIds,
+    Alias, CanonicalJson, Error, Keystore, MinerContact, MinerIds, Network, PlainKeys,
+    RevokedMinerIds,
 };
 use bsv_tx::{PublicKey, Script};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use crate::{scenarios, steps};
 /// making new ones.
 struct Service {
     dir: TempDir,
-    ids: MinerIds,
+    ids: MinerIds<RedbIdentityStore>,
     revocation_keys: Keystore,
 }
 
@@ -104,7 +105,7 @@ fn view(step: &Value) -> ChainView {
 }
 
 /// Requests a path. Answers the status and the body.
-fn get(ids: &MinerIds, path: &str) -> (u16, String) {
+fn get(ids: &MinerIds<RedbIdentityStore>, path: &str) -> (u16, String) {
     let path: Vec<_> = path.split('/').skip(1).collect();
     let body = match path[..] {
         ["minerid", alias] => ids.get(alias).unwrap().public_key().to_string(),
@@ -133,7 +134,7 @@ fn get(ids: &MinerIds, path: &str) -> (u16, String) {
     (200, body)
 }
 
-fn coinbase2(ids: &MinerIds, body: &Value) -> (u16, String) {
+fn coinbase2(ids: &MinerIds<RedbIdentityStore>, body: &Value) -> (u16, String) {
     let text = |name: &str| body[name].as_str().unwrap();
     let merkle_proof = body["merkleProof"].to_string();
     let job = BlockBindJob {
@@ -150,7 +151,7 @@ fn coinbase2(ids: &MinerIds, body: &Value) -> (u16, String) {
 }
 
 /// Rotates as the older generator does, which treats every key as known.
-fn rotate(ids: &MinerIds, alias: &Alias) -> Result<(), Error> {
+fn rotate(ids: &MinerIds<RedbIdentityStore>, alias: &Alias) -> Result<(), Error> {
     let key = ids.get(alias.as_str())?.public_key();
     ids.note_shown(alias)?;
     if ids.get(alias.as_str())?.record().exposure == Exposure::HandedOut {
@@ -187,7 +188,7 @@ fn run(service: &Service, argv: &[&str]) -> bool {
 }
 
 /// Applies a change that an operator makes with a file.
-fn set(ids: &MinerIds, files: &Files, path: &str) {
+fn set(ids: &MinerIds<RedbIdentityStore>, files: &Files, path: &str) {
     let content = &files.0[path];
     let alias: Alias = path.split('/').nth(1).unwrap().parse().unwrap();
     if path.ends_with("dataRefsTxData") {

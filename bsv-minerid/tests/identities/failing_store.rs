@@ -4,11 +4,13 @@ use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::{
-    Alias, BlockBindJob, CanonicalJson, Change, Error, FoundIdentity, IdentityRecord,
-    IdentityStore, IdentityStoreError, Import, MinerContact, MinerIds, Network, RedbIdentityStore,
-    Vctx, VctxFinding, VctxView,
+use bsv_minerid::formats::BlockBindJob;
+use bsv_minerid::import::{Import, VctxFinding};
+use bsv_minerid::store::{
+    Change, FoundIdentity, IdentityRecord, IdentityStore, IdentityStoreError, RedbIdentityStore,
+    Vctx, VctxView,
 };
+use bsv_minerid::{Alias, CanonicalJson, Error, MinerContact, MinerIds, Network};
 use bsv_store::{AuditCheck, AuditEntry, AuditPage, KeyEvent, StoreError};
 use bsv_tx::{BlockHash, PrivateKey, Txid};
 

@@ -1,7 +1,9 @@
 use std::fs;
 use std::path::Path;
 
-use bsv_minerid::{Error, Import, MinerIds, Vctx, VctxFinding};
+use bsv_minerid::import::{Import, VctxFinding};
+use bsv_minerid::store::{RedbIdentityStore, Vctx};
+use bsv_minerid::{Error, MinerIds};
 use bsv_tx::{ExtendedPrivateKey, PublicKey};
 
 use crate::support::{Place, alias, begin, extended_key, named_keys};
@@ -33,7 +35,7 @@ fn write(home: &Path, path: &str, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-fn aliases(ids: &MinerIds) -> Vec<String> {
+fn aliases(ids: &MinerIds<RedbIdentityStore>) -> Vec<String> {
     ids.all().iter().map(|identity| identity.alias().to_string()).collect()
 }
 
@@ -50,7 +52,7 @@ fn a_home_is_taken_over_once() {
     let taken_over = Import::TakenOver(VctxFinding::NotAsked);
     let imported = [(alias("a"), taken_over), (alias("b"), taken_over)];
     assert_eq!(ids.import(&home, None).unwrap(), imported);
-    let check = |ids: &MinerIds| {
+    let check = |ids: &MinerIds<RedbIdentityStore>| {
         assert_eq!(named_keys(ids, "a"), [keys[0], keys[0]]);
         assert_eq!(named_keys(ids, "b"), [keys[1], keys[2]]);
         let b = ids.get("b").unwrap();

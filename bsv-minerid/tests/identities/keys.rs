@@ -1,6 +1,7 @@
 use std::fs;
 
-use bsv_minerid::{Error, Keystore, PlainKeys, RedbIdentityStore};
+use bsv_minerid::store::RedbIdentityStore;
+use bsv_minerid::{Error, Keystore, PlainKeys};
 
 use crate::support::{Place, alias, begin, extended_key, named_keys};
 

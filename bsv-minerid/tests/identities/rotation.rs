@@ -1,7 +1,6 @@
-use bsv_minerid::{
-    BlockBindJob, CanonicalJson, Error, Exposure, IdentityRecord, IdentityStore, JobData,
-    MinerContact, MinerIds, Vctx,
-};
+use bsv_minerid::formats::BlockBindJob;
+use bsv_minerid::store::{Exposure, IdentityRecord, IdentityStore, RedbIdentityStore, Vctx};
+use bsv_minerid::{CanonicalJson, Error, JobData, MinerContact, MinerIds};
 use bsv_tx::{BlockHash, PrivateKey, Txid};
 
 use crate::support::{COINBASE2, Place, alias, begin, named_keys, vctx, verified};
@@ -88,7 +87,7 @@ fn that_a_document_was_handed_out_is_on_the_disk_before_it_is_answered() {
 }
 
 /// The record on the disk.
-fn place_record(ids: &MinerIds, name: &str) -> IdentityRecord {
+fn place_record(ids: &MinerIds<RedbIdentityStore>, name: &str) -> IdentityRecord {
     ids.store().identity(&alias(name)).unwrap()
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use bsv_minerid::{
-    Announcement, BlockRef, ChainView, Change, Claim, Exposure, IdentityRecord, KeyRecord,
-    MinerIdInfo, MinerIdState, MinerInfoRecord, Protocol, Revocation, RevocationKeys, Rotation,
-    Shown, Succession, Vctx,
+use bsv_minerid::formats::{Revocation, Succession};
+use bsv_minerid::store::{
+    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, MinerIdInfo,
+    MinerIdState, MinerInfoRecord, Protocol, Rotation, Shown, Vctx,
 };
+use bsv_minerid::verify::{Claim, RevocationKeys};
 use bsv_tx::{BlockHash, PrivateKey, PublicKey};
 use proptest::prelude::*;
 

@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
-use bsv_minerid::{
-    Alias, ChainView, Document, Error, IdentityScript, IdentityStore, Keystore, MinerIdInfo,
-    MinerIdState, MinerIds, Network, PlainKeys, RedbIdentityStore, succession_digest,
-};
+use bsv_minerid::formats::{Document, IdentityScript, succession_digest};
+use bsv_minerid::store::{ChainView, IdentityStore, MinerIdInfo, MinerIdState, RedbIdentityStore};
+use bsv_minerid::{Alias, Error, Keystore, MinerIds, Network, PlainKeys};
 use bsv_tx::{ExtendedPrivateKey, OutPoint, PrivateKey, PublicKey, Script, Signature, sha256};
 use tempfile::TempDir;
 
@@ -40,11 +39,11 @@ impl Place {
         RedbIdentityStore::open(&self.path("minerid"), "the holder").unwrap()
     }
 
-    pub(crate) fn try_open(&self) -> Result<MinerIds, Error> {
+    pub(crate) fn try_open(&self) -> Result<MinerIds<RedbIdentityStore>, Error> {
         MinerIds::open(self.store(), self.keystore(), Network::Regtest)
     }
 
-    pub(crate) fn open(&self) -> MinerIds {
+    pub(crate) fn open(&self) -> MinerIds<RedbIdentityStore> {
         self.try_open().unwrap()
     }
 }

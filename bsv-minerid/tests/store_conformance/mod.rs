@@ -4,12 +4,13 @@
 
 use std::fmt::Debug;
 
-use bsv_minerid::{
-    Alias, Announcement, BlockRef, CanonicalJson, Change, Exposure, IdentityRecord, IdentityStore,
-    IdentityStoreError, KeyRecord, LeftVctx, MinerInfoRecord, OperatorDataRefs, OperatorMembers,
-    Protocol, Reference, Revocation, RevocationRecord, Rotation, Sighted, Sighting, Sightings,
-    Succession, Unseen, Vctx, VctxView,
+use bsv_minerid::formats::{OperatorDataRefs, OperatorMembers, Revocation, Succession};
+use bsv_minerid::store::{
+    Announcement, BlockRef, Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError,
+    KeyRecord, LeftVctx, MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation, Sighted,
+    Sighting, Sightings, Unseen, Vctx, VctxView,
 };
+use bsv_minerid::{Alias, CanonicalJson};
 use bsv_store::KeyEvent;
 use bsv_tx::{BlockHash, OutPoint, PrivateKey, Script, Transaction, TxIn, TxOut, Txid};
 

@@ -4,7 +4,7 @@ use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Transaction, Txid};
 use serde_json::value::RawValue;
 
 use super::{NodeRpc, code, same_txid};
-use crate::answers::{CoinbaseInfo, HeaderInfo, MerkleProof, Parsed, read};
+use crate::answers::{CoinbaseInfo, HeaderInfo, MerkleProof, read};
 use crate::error::NodeError;
 
 /// The block that mined a transaction.
@@ -146,7 +146,7 @@ impl NodeRpc {
         }
         match self.ask("getblockhash", &[height]).await {
             Err(NodeError::Rejected { code: code::INVALID_PARAMETER, .. }) => Ok(None),
-            result => result.map(|Parsed(hash)| Some(hash)),
+            result => result.map(Some),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::{NodeRpc, code, is_known, same_txid};
 use crate::amount::Amount;
-use crate::answers::{MempoolInfo, Parsed, read};
+use crate::answers::{MempoolInfo, read};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
@@ -54,8 +54,7 @@ pub enum Submitted {
 impl NodeRpc {
     /// The transactions of the final mempool (`getrawmempool`).
     pub async fn mempool(&self) -> Result<Vec<Txid>, NodeError> {
-        let txids: Vec<Parsed<Txid>> = self.ask("getrawmempool", &super::NONE).await?;
-        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
+        self.ask("getrawmempool", &super::NONE).await
     }
 
     /// The entry of the transaction `txid` in the final mempool, or `None` if it is not there
@@ -89,11 +88,10 @@ impl NodeRpc {
     /// (`getmempoolancestors`). None if it is not there.
     pub async fn mempool_ancestors(&self, txid: &Txid) -> Result<Vec<Txid>, NodeError> {
         let params = (txid.to_string(), false);
-        let txids: Vec<Parsed<Txid>> = match self.ask("getmempoolancestors", &params).await {
-            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => return Ok(Vec::new()),
-            result => result?,
-        };
-        Ok(txids.into_iter().map(|Parsed(txid)| txid).collect())
+        match self.ask("getmempoolancestors", &params).await {
+            Err(NodeError::Rejected { code: code::NOT_FOUND, .. }) => Ok(Vec::new()),
+            result => result,
+        }
     }
 
     /// Sends the node a transaction to relay (`sendrawtransaction`), and asks in the same request
@@ -115,7 +113,7 @@ impl NodeRpc {
         let answers = self.transport.batch(&calls, self.timeout, Repeatable::Yes).await?;
         let [sent, shown] = answers.try_into().expect("each call has an answer");
         if let Ok(result) = &sent {
-            let Parsed(answered) = read(method, result)?;
+            let answered = read(method, result)?;
             same_txid(method, &answered, &txid)?;
         }
         match (sent, read_entry(shown)) {
@@ -128,7 +126,7 @@ impl NodeRpc {
 
 impl From<MempoolInfo> for MempoolEntry {
     fn from(MempoolInfo { fee: Amount(fee), size, depends }: MempoolInfo) -> Self {
-        Self { fee, size, parents: depends.into_iter().map(|Parsed(txid)| txid).collect() }
+        Self { fee, size, parents: depends }
     }
 }
 

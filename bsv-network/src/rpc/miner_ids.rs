@@ -2,7 +2,7 @@ use bsv_tx::{BlockHash, KeyError, PublicKey, Signature};
 use serde_json::json;
 
 use super::NodeRpc;
-use crate::answers::{MinerIdJson, MinerJson, MinersJson, Parsed};
+use crate::answers::{MinerIdJson, MinerJson, MinersJson};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
@@ -58,7 +58,7 @@ impl NodeRpc {
     ) -> Result<Option<MinerIdInfo>, NodeError> {
         let method = "getmineridinfo";
         let json: MinerIdJson = self.ask(method, &[miner_id.to_string()]).await?;
-        let Some(Parsed(answered)) = json.miner_id else { return Ok(None) };
+        let Some(answered) = json.miner_id else { return Ok(None) };
         if answered != *miner_id {
             let reason = format!("the answer is about miner id {answered}, not {miner_id}");
             return Err(NodeError::unexpected(method, reason));
@@ -99,7 +99,7 @@ impl NodeRpc {
         let theirs = miners
             .into_iter()
             .find(|miner| miner.minerids.iter().any(|listed| names.contains(&listed.minerid)));
-        Ok(theirs.map(|MinerJson { latestblock: Parsed(block), .. }| block))
+        Ok(theirs.map(|MinerJson { latestblock, .. }| latestblock))
     }
 
     /// Revokes miner ids at the node, which tells other nodes (`revokeminerid`). The revocation

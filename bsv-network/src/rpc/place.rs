@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use super::mempool::{ENTRY, read_entry};
 use super::{NodeRpc, code, same_txid};
-use crate::answers::{MerkleProof, Parsed, TransactionInfo, read};
+use crate::answers::{MerkleProof, TransactionInfo, read};
 use crate::error::NodeError;
 use crate::transport::Repeatable;
 
@@ -115,7 +115,7 @@ impl NodeRpc {
         same_txid(method, &info.txid, txid)?;
         Ok(match info.blockhash {
             None => TransactionPlace::Mempool,
-            Some(Parsed(block)) if info.confirmations > 0 => TransactionPlace::Block(block),
+            Some(block) if info.confirmations > 0 => TransactionPlace::Block(block),
             Some(_) => TransactionPlace::Nowhere,
         })
     }

@@ -1,11 +1,11 @@
 use bsv_invoicing::Timestamp;
-use bsv_minerid::MinerIds;
 use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use super::managed::Managed;
 use crate::http::{Answer, Declared, Problem, Received, answer, number_parameter};
+use crate::minerid::MinerIds;
 
 /// | method and path | answer |
 /// | --- | --- |

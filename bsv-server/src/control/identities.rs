@@ -3,11 +3,13 @@ mod import;
 
 use std::sync::Arc;
 
-use bsv_minerid::{
-    Alias, CanonicalJson, MinerContact, MinerIds, OperatorDataRefs, RevokedMinerIds, SweepProgress,
-    Vctx, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
+use bsv_minerid::formats::OperatorDataRefs;
+use bsv_minerid::node::{
+    SweepProgress, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
     revoke_vctx, rotate_miner_id, set_up_vctx, sweep_vctx,
 };
+use bsv_minerid::store::Vctx;
+use bsv_minerid::{Alias, CanonicalJson, MinerContact, RevokedMinerIds};
 use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -20,7 +22,7 @@ pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::handed::{Handed, handed, or_write_first};
 use super::managed::{Managed, bad_request, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::minerid::Refusal;
+use crate::minerid::{MinerIds, Refusal};
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |

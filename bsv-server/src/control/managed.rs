@@ -2,7 +2,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bsv_invoicing::Wallet;
-use bsv_minerid::MinerIds;
 use bsv_network::NodeRpc;
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::Network;
@@ -16,7 +15,7 @@ use super::revocation_keys::RevocationKeys;
 use crate::access::Tokens;
 use crate::health::Health;
 use crate::http::Problem;
-use crate::minerid::Refusal;
+use crate::minerid::{MinerIds, Refusal};
 use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_log::RequestId;
 use crate::surface::Surface;

@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use bsv_minerid::{Identity, MinerIds};
+use bsv_minerid::Identity;
 
 use super::exposition::Exposition;
 use crate::control::{STATES, is_overdue, state};
 use crate::instance::Instance;
+use crate::minerid::MinerIds;
 
 /// Writes the metrics of identities.
 pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {

@@ -2,15 +2,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_minerid::{Alias, ChainSign, Error, Identity, MinerIds, rotate_miner_id};
-use bsv_tx::{Script, Txid};
+use bsv_minerid::node::{ChainSign, rotate_miner_id};
+use bsv_minerid::{Alias, Error, Identity};
+use bsv_tx::{PublicKey, Script, Signature, Txid};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use matchit::Params;
 use percent_encoding::percent_decode_str;
 use tokio::time::sleep;
 
-use super::coinbase2;
+use super::coinbase2::Job;
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
 use super::refusal::Refusal;
@@ -19,6 +20,7 @@ use crate::http;
 use crate::http::{
     Answer, Declared, Matched, Missed, Received, Routes, answer, check_unsafe_get, is_navigation,
 };
+use crate::minerid::MinerIds;
 use crate::rejected::Rejected;
 use crate::surface::Surface;
 
@@ -165,13 +167,15 @@ impl MinerIdApi {
         request: Received<'_>,
     ) -> Result<Answer, Rejected> {
         let Call { matched, caller, is_preview } = call;
+        let job = match matched.route {
+            Route::Coinbase2 => Job::parse(request.body()),
+            _ => Ok(Job::default()),
+        };
         // A body that names no alias is refused for what it lacks.
-        if let Route::Coinbase2 = matched.route
-            && let Some(alias) = coinbase2::alias(request.body())
-        {
+        if let Some(alias) = job.as_ref().ok().and_then(Job::alias) {
             caller.require(matched.route.scope(), || Some(alias))?;
         }
-        Ok(self.call(matched.route, &matched.params, request, is_preview).await?)
+        Ok(self.call(matched.route, &matched.params, request, job, is_preview).await?)
     }
 
     async fn call(
@@ -179,6 +183,7 @@ impl MinerIdApi {
         route: Route,
         params: &Params<'_, '_>,
         request: Received<'_>,
+        job: Result<Job<'_>, Refusal>,
         is_preview: bool,
     ) -> Result<Answer, Refusal> {
         if let Some((name, _)) = http::parameters(request.uri()).next() {
@@ -234,12 +239,13 @@ impl MinerIdApi {
             Route::IsValid => Ok(ok(self.identity(&alias()?)?.is_valid().to_string())),
             Route::Rotate => self.rotate(&alias()?, request.method()).await,
             Route::Coinbase2 => {
+                let job = job?;
                 if self.ids.announced() > 0
-                    && let Some((identity, sign)) = coinbase2::sign(&self.ids, request.body())
+                    && let Some((identity, sign)) = job.sign(&self.ids)
                 {
                     self.catch_up(&identity, sign).await;
                 }
-                let coinbase2 = noted(|| coinbase2::rewrite(&self.ids, request.body())).await?;
+                let coinbase2 = noted(|| job.rewrite(&self.ids)).await?;
                 Ok(answer::hexadecimal(&coinbase2))
             }
             Route::MinerId => Ok(ok(self.identity(&alias()?)?.public_key().to_string())),
@@ -251,9 +257,8 @@ impl MinerIdApi {
             Route::PkSign => {
                 let identity = self.identity(&alias()?)?;
                 let digest = digest(&param(params, "hash")?)?;
-                let (key, signature) = identity.sign_and_name_key(&digest)?;
-                let body =
-                    PkSignJson { public_key: key.to_string(), signature: signature.to_string() };
+                let (public_key, signature) = identity.sign_and_name_key(&digest)?;
+                let body = PkSignJson { public_key, signature };
                 Ok(answer::json(StatusCode::OK, &body))
             }
         }
@@ -302,8 +307,8 @@ impl Route {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PkSignJson {
-    public_key: String,
-    signature: String,
+    public_key: PublicKey,
+    signature: Signature,
 }
 
 /// Asks for a document until its note is on the disk. The identity stops waiting for a disk that

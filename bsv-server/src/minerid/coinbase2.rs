@@ -2,19 +2,22 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bsv_minerid::{BlockBindJob, ChainSign, Identity, JobData, JobDataError, MinerIds};
+use bsv_minerid::formats::BlockBindJob;
+use bsv_minerid::node::ChainSign;
+use bsv_minerid::{Identity, JobData, JobDataError};
 use bsv_tx::{BlockHash, Txid};
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::refusal::{Refusal, capitalise};
 
-/// The members of the request, which are parsed one by one, so that the first mistake is reported.
-/// The members of generation 1.0 distinguish such a request from one of 0.2.
+use crate::minerid::MinerIds;
+
+/// The mining job of a request. Its members are read one by one, so that the first mistake is
+/// reported. The members of generation 1.0 distinguish such a request from one of 0.2.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RequestJson<'a> {
+pub(super) struct Job<'a> {
     #[serde(borrow)]
     block_height: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -31,33 +34,69 @@ struct RequestJson<'a> {
     merkle_proof: Option<&'a RawValue>,
 }
 
-/// Adds the identity output to a coinbase2. Answers `None` while a note is being written.
-pub(super) fn rewrite(ids: &MinerIds, body: &Bytes) -> Result<Option<Arc<[u8]>>, Refusal> {
-    let request = parse(body)?;
-    let is_1_0 = [request.miner_info_tx_id, request.prevhash, request.merkle_proof];
-    if is_1_0.iter().any(Option::is_some) {
-        return refer(ids, &request);
+impl<'a> Job<'a> {
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Refusal> {
+        let text = std::str::from_utf8(body)
+            .map_err(|_| Refusal::bad_request("The request body is not UTF-8"))?
+            .trim_ascii();
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        // Serde reads an array into a struct too, so arrays are refused here.
+        if !text.starts_with('{') {
+            return Err(Refusal::bad_request("The request body must be a JSON object"));
+        }
+        serde_json::from_str(text)
+            .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
     }
-    let height = height(request.block_height)?;
-    let identity = identity(ids, request.alias)?;
-    let coinbase2 = coinbase2(request.coinbase2)?;
-    let job_data = match request.job_data {
-        None => JobData::default(),
-        Some(job_data) => JobData::from_json(job_data.get())
-            .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
-    };
-    Ok(identity.coinbase2_if_noted(height, &coinbase2, &job_data)?)
-}
 
-/// Adds the reference output of generation 1.0.
-fn refer(ids: &MinerIds, request: &RequestJson<'_>) -> Result<Option<Arc<[u8]>>, Refusal> {
-    let identity = identity(ids, request.alias)?;
-    let txid: Txid = hash("Miner-info txid", request.miner_info_tx_id)?;
-    let previous_block: BlockHash = hash("Prevhash", request.prevhash)?;
-    let merkle_branch = merkle_branch(request.merkle_proof)?;
-    let coinbase2 = coinbase2(request.coinbase2)?;
-    let job = BlockBindJob { previous_block, merkle_branch };
-    Ok(identity.coinbase2_with_reference_if_noted(txid, &coinbase2, &job)?)
+    /// The alias that the job names, if any.
+    pub(super) fn alias(&self) -> Option<Cow<'a, str>> {
+        match text(self.alias) {
+            Member::Text(alias) => Some(alias),
+            Member::Missing | Member::NotText => None,
+        }
+    }
+
+    /// The identity that the job names, and what the job tells about the chain. Faults of the
+    /// request are reported in its answer.
+    pub(super) fn sign(&self, ids: &MinerIds) -> Option<(Arc<Identity>, ChainSign)> {
+        let identity = identity(ids, self.alias).ok()?;
+        let sign = match hash("Prevhash", self.prevhash) {
+            Ok(previous_block) => ChainSign::PreviousBlock(previous_block),
+            Err(_) => ChainSign::Height(height(self.block_height).ok()?),
+        };
+        Some((identity, sign))
+    }
+
+    /// Adds the identity output to the job's coinbase2. Answers `None` while a note is being
+    /// written.
+    pub(super) fn rewrite(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Refusal> {
+        let is_1_0 = [self.miner_info_tx_id, self.prevhash, self.merkle_proof];
+        if is_1_0.iter().any(Option::is_some) {
+            return self.refer(ids);
+        }
+        let height = height(self.block_height)?;
+        let identity = identity(ids, self.alias)?;
+        let coinbase2 = coinbase2(self.coinbase2)?;
+        let job_data = match self.job_data {
+            None => JobData::default(),
+            Some(job_data) => JobData::from_json(job_data.get())
+                .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
+        };
+        Ok(identity.coinbase2_if_noted(height, &coinbase2, &job_data)?)
+    }
+
+    /// Adds the reference output of generation 1.0.
+    fn refer(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Refusal> {
+        let identity = identity(ids, self.alias)?;
+        let txid: Txid = hash("Miner-info txid", self.miner_info_tx_id)?;
+        let previous_block: BlockHash = hash("Prevhash", self.prevhash)?;
+        let merkle_branch = merkle_branch(self.merkle_proof)?;
+        let coinbase2 = coinbase2(self.coinbase2)?;
+        let job = BlockBindJob { previous_block, merkle_branch };
+        Ok(identity.coinbase2_with_reference_if_noted(txid, &coinbase2, &job)?)
+    }
 }
 
 fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {
@@ -93,41 +132,6 @@ fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
     };
     let invalid = |error: JobDataError| Refusal::unprocessable(capitalise(&error.to_string()));
     BlockBindJob::merkle_branch_from_json("merkleProof", value.get()).map_err(invalid)
-}
-
-/// The identity that a request names, and what the request tells about the chain. Faults of the
-/// request are reported in its answer.
-pub(super) fn sign(ids: &MinerIds, body: &Bytes) -> Option<(Arc<Identity>, ChainSign)> {
-    let request = parse(body).ok()?;
-    let identity = identity(ids, request.alias).ok()?;
-    let sign = match hash("Prevhash", request.prevhash) {
-        Ok(previous_block) => ChainSign::PreviousBlock(previous_block),
-        Err(_) => ChainSign::Height(height(request.block_height).ok()?),
-    };
-    Some((identity, sign))
-}
-
-/// The alias that a request names, if any.
-pub(super) fn alias(body: &Bytes) -> Option<Cow<'_, str>> {
-    match text(parse(body).ok()?.alias) {
-        Member::Text(alias) => Some(alias),
-        Member::Missing | Member::NotText => None,
-    }
-}
-
-fn parse(body: &Bytes) -> Result<RequestJson<'_>, Refusal> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Refusal::bad_request("The request body is not UTF-8"))?
-        .trim_ascii();
-    if text.is_empty() {
-        return Ok(RequestJson::default());
-    }
-    // Serde reads an array into a struct too, so arrays are refused here.
-    if !text.starts_with('{') {
-        return Err(Refusal::bad_request("The request body must be a JSON object"));
-    }
-    serde_json::from_str(text)
-        .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
 }
 
 /// Reads the height. Some pools send it as text.

@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
-use bsv_minerid::{Coinbase2Error, Error};
+use bsv_minerid::Error;
+use bsv_minerid::formats::Coinbase2Error;
 use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 
@@ -53,142 +54,130 @@ impl From<Refusal> for Problem {
     }
 }
 
+const UNPROCESSABLE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+const CONFLICT: StatusCode = StatusCode::CONFLICT;
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+const INTERNAL: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let code = code(&error);
-        let refuse = |status, text: String| Self { status, code, text: text.into() };
-        let unprocessable = |text: &str| refuse(StatusCode::UNPROCESSABLE_ENTITY, text.to_owned());
-        match &error {
-            Error::UnknownAlias(alias) => unprocessable(&unknown_alias(alias)),
-            Error::BlindSigningOff(alias) => {
-                refuse(StatusCode::FORBIDDEN, format!("Blind signing is off for alias \"{alias}\""))
-            }
-            Error::InvalidHeight => unprocessable("Must enter a valid height"),
-            Error::NoVctx(alias) => {
-                unprocessable(&format!("Alias \"{alias}\" has no VCTx, run generatevctx"))
-            }
-            Error::Revoked { alias, outpoint } => unprocessable(&format!(
-                "Alias \"{alias}\" is revoked: its VCTx {outpoint} is spent"
-            )),
-            Error::Closed(alias) => unprocessable(&format!(
-                "Alias \"{alias}\" is closed: all its miner ids are revoked"
-            )),
-            Error::NotClosed(_) => unprocessable(&error.to_string()),
-            Error::VctxNeeded(_) | Error::NothingToSweep(_) => {
-                unprocessable(&capitalise(&error.to_string()))
-            }
-            Error::OtherProtocol { alias, protocol } => unprocessable(&format!(
-                "Alias \"{alias}\" is of protocol {protocol}, which does not support this"
-            )),
-            Error::NoData(alias) => unprocessable(&format!(
-                "Alias \"{alias}\" has no data to refer to, set it with datarefs"
-            )),
-            Error::Coinbase2(Coinbase2Error::Malformed) => unprocessable(
-                "Invalid Coinbase 2: it does not read as the end of a coinbase transaction from any offset up to 100",
-            ),
-            Error::Coinbase2(Coinbase2Error::Ambiguous(first, second)) => unprocessable(&format!(
-                "Invalid Coinbase 2: it reads as the end of a coinbase transaction from offset {first} and from \
-                 offset {second}"
-            )),
-            Error::Coinbase2(Coinbase2Error::NoOutput) => {
-                unprocessable("Invalid Coinbase 2: it has no output")
-            }
-            Error::Coinbase2(Coinbase2Error::AlreadyIdentified) => {
-                unprocessable("Invalid Coinbase 2: it holds an identity output already")
-            }
-            Error::Broken { .. } | Error::Signer(_) => {
-                refuse(StatusCode::SERVICE_UNAVAILABLE, capitalise(&error.to_string()))
-            }
-            Error::Unseen { .. }
-            | Error::NodeNeeded { .. }
-            | Error::UnknownToNode(_)
-            | Error::StaleCopy(_)
-            | Error::UpgradeUnseen(_) => {
-                refuse(StatusCode::CONFLICT, capitalise(&error.to_string()))
-            }
-            Error::AliasExists(_)
-            | Error::AliasDeleted(_)
-            | Error::Conflict { .. }
-            | Error::KeyTaken(_) => refuse(StatusCode::CONFLICT, error.to_string()),
-            Error::Import { .. }
-            | Error::BadFunding { .. }
-            | Error::NotRevocable { .. }
-            | Error::ForeignKey { .. }
-            | Error::Operator(_)
-            | Error::NoRevocationKeystore => unprocessable(&error.to_string()),
-            Error::Keystore(KeystoreError::Missing(_)) => unprocessable(&error.to_string()),
-            // The holder of the keystore is asked to write it.
-            Error::Keystore(KeystoreError::Unwritten(_)) => {
-                refuse(StatusCode::CONFLICT, error.to_string())
-            }
-            Error::Node(_) | Error::RevocationUntold { .. } | Error::SweepUnseen { .. } => {
-                refuse(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            }
-            Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
-                tracing::error!(request = RequestId::current(), "{error}");
-                let cause = match &error {
-                    Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
-                        "The store is damaged: see the log of the server"
-                    }
-                    _ if error.is_out_of_space() => "No space left on the disk",
-                    _ => "The disk cannot be written to",
-                };
-                let effect = match error {
-                    Error::Unsettled(_) => "the change may or may not have been made",
-                    _ => "nothing was changed",
-                };
-                refuse(StatusCode::SERVICE_UNAVAILABLE, format!("{cause}: {effect}"))
-            }
-            _ => {
-                tracing::error!(request = RequestId::current(), "{error}");
-                let text = "Internal error: see the log of the server";
-                refuse(StatusCode::INTERNAL_SERVER_ERROR, text.to_owned())
-            }
-        }
+        let (status, code) = status_and_code(&error);
+        Self { status, code, text: text(&error, status).into() }
     }
 }
 
-/// The stable name of an error that programs distinguish.
-fn code(error: &Error) -> Option<&'static str> {
-    Some(match error {
-        Error::UnknownAlias(_) => "unknown-alias",
-        Error::BlindSigningOff(_) => "blind-signing-off",
-        Error::InvalidHeight => "invalid-height",
-        Error::NoVctx(_) => "no-vctx",
-        Error::Revoked { .. } => "revoked",
-        Error::Closed(_) => "closed",
-        Error::NotClosed(_) => "not-closed",
-        Error::OtherProtocol { .. } => "other-protocol",
-        Error::NoData(_) => "no-data",
-        Error::Coinbase2(_) => "invalid-coinbase2",
-        Error::VctxNeeded(_) => "vctx-needed",
-        Error::UpgradeUnseen(_) => "upgrade-unseen",
-        Error::NothingToSweep(_) => "nothing-to-sweep",
-        Error::SweepUnseen { .. } => "sweep-unseen",
-        Error::Unseen { .. } => "key-unseen",
-        Error::NodeNeeded { .. } => "node-needed",
-        Error::UnknownToNode(_) => "unknown-to-node",
-        Error::StaleCopy(_) => "stale-copy",
-        Error::Broken { .. } => "alias-broken",
-        Error::Signer(_) => "key-does-not-sign",
-        Error::AliasExists(_) => "alias-exists",
-        Error::AliasDeleted(_) => "alias-deleted",
-        Error::KeyTaken(_) => "key-taken",
-        Error::Node(_) => "network-unavailable",
-        Error::RevocationUntold { .. } => "revocation-untold",
-        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => "store-damaged",
-        Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => {
-            match error.is_out_of_space() {
-                true => "disk-full",
-                false => "disk-failed",
-            }
+/// The status of an error, and its stable name if programs distinguish it.
+fn status_and_code(error: &Error) -> (StatusCode, Option<&'static str>) {
+    let (status, code) = match error {
+        Error::UnknownAlias(_) => (UNPROCESSABLE, "unknown-alias"),
+        Error::BlindSigningOff(_) => (StatusCode::FORBIDDEN, "blind-signing-off"),
+        Error::InvalidHeight => (UNPROCESSABLE, "invalid-height"),
+        Error::NoVctx(_) => (UNPROCESSABLE, "no-vctx"),
+        Error::Revoked { .. } => (UNPROCESSABLE, "revoked"),
+        Error::Closed(_) => (UNPROCESSABLE, "closed"),
+        Error::NotClosed(_) => (UNPROCESSABLE, "not-closed"),
+        Error::OtherProtocol { .. } => (UNPROCESSABLE, "other-protocol"),
+        Error::NoData(_) => (UNPROCESSABLE, "no-data"),
+        Error::Coinbase2(Coinbase2Error::Unfaithful) => (INTERNAL, "invalid-coinbase2"),
+        Error::Coinbase2(_) => (UNPROCESSABLE, "invalid-coinbase2"),
+        Error::VctxNeeded(_) => (UNPROCESSABLE, "vctx-needed"),
+        Error::NothingToSweep(_) => (UNPROCESSABLE, "nothing-to-sweep"),
+        Error::Import { .. }
+        | Error::BadFunding { .. }
+        | Error::NotRevocable { .. }
+        | Error::ForeignKey { .. }
+        | Error::Operator(_)
+        | Error::NoRevocationKeystore => return (UNPROCESSABLE, None),
+        Error::UpgradeUnseen(_) => (CONFLICT, "upgrade-unseen"),
+        Error::Unseen { .. } => (CONFLICT, "key-unseen"),
+        Error::NodeNeeded { .. } => (CONFLICT, "node-needed"),
+        Error::UnknownToNode(_) => (CONFLICT, "unknown-to-node"),
+        Error::StaleCopy(_) => (CONFLICT, "stale-copy"),
+        Error::AliasExists(_) => (CONFLICT, "alias-exists"),
+        Error::AliasDeleted(_) => (CONFLICT, "alias-deleted"),
+        Error::KeyTaken(_) => (CONFLICT, "key-taken"),
+        Error::Conflict { .. } => return (CONFLICT, None),
+        Error::Broken { .. } => (UNAVAILABLE, "alias-broken"),
+        Error::Signer(_) => (UNAVAILABLE, "key-does-not-sign"),
+        Error::Node(_) => (UNAVAILABLE, "network-unavailable"),
+        Error::RevocationUntold { .. } => (UNAVAILABLE, "revocation-untold"),
+        Error::SweepUnseen { .. } => (UNAVAILABLE, "sweep-unseen"),
+        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
+            (UNAVAILABLE, "store-damaged")
         }
-        _ => return None,
-    })
+        Error::Keystore(KeystoreError::Missing(_)) => (UNPROCESSABLE, "disk-failed"),
+        // The holder of the keystore is asked to write it.
+        Error::Keystore(KeystoreError::Unwritten(_)) => (CONFLICT, "disk-failed"),
+        _ if error.is_out_of_space() => (UNAVAILABLE, "disk-full"),
+        Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => (UNAVAILABLE, "disk-failed"),
+        _ => return (INTERNAL, None),
+    };
+    (status, Some(code))
 }
 
-fn unknown_alias(alias: &str) -> String {
-    format!("Alias \"{alias}\" doesn't exist")
+/// The text of an error, which is the older generator's if it has one.
+fn text(error: &Error, status: StatusCode) -> String {
+    match error {
+        Error::UnknownAlias(alias) => format!("Alias \"{alias}\" doesn't exist"),
+        Error::InvalidHeight => "Must enter a valid height".to_owned(),
+        Error::NoVctx(alias) => format!("Alias \"{alias}\" has no VCTx, run generatevctx"),
+        Error::NoData(alias) => {
+            format!("Alias \"{alias}\" has no data to refer to, set it with datarefs")
+        }
+        Error::Coinbase2(error) => {
+            let reason = match error {
+                Coinbase2Error::Malformed => {
+                    "it does not read as the end of a coinbase transaction from any offset up to 100"
+                }
+                Coinbase2Error::Ambiguous(first, second) => &format!(
+                    "it reads as the end of a coinbase transaction from offset {first} and from offset {second}"
+                ),
+                Coinbase2Error::NoOutput => "it has no output",
+                Coinbase2Error::AlreadyIdentified => "it holds an identity output already",
+                _ => return internal(error),
+            };
+            format!("Invalid Coinbase 2: {reason}")
+        }
+        Error::AliasExists(_)
+        | Error::AliasDeleted(_)
+        | Error::NotClosed(_)
+        | Error::KeyTaken(_)
+        | Error::Conflict { .. }
+        | Error::Import { .. }
+        | Error::BadFunding { .. }
+        | Error::NotRevocable { .. }
+        | Error::ForeignKey { .. }
+        | Error::Operator(_)
+        | Error::NoRevocationKeystore
+        | Error::Keystore(KeystoreError::Missing(_) | KeystoreError::Unwritten(_))
+        | Error::Node(_)
+        | Error::RevocationUntold { .. }
+        | Error::SweepUnseen { .. } => error.to_string(),
+        Error::Store(_) | Error::Keystore(_) | Error::Unsettled(_) => disk_failed(error),
+        _ if status == INTERNAL => internal(error),
+        _ => capitalise(&error.to_string()),
+    }
+}
+
+fn disk_failed(error: &Error) -> String {
+    tracing::error!(request = RequestId::current(), "{error}");
+    let cause = match error {
+        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
+            "The store is damaged: see the log of the server"
+        }
+        _ if error.is_out_of_space() => "No space left on the disk",
+        _ => "The disk cannot be written to",
+    };
+    let effect = match error {
+        Error::Unsettled(_) => "the change may or may not have been made",
+        _ => "nothing was changed",
+    };
+    format!("{cause}: {effect}")
+}
+
+fn internal(error: &dyn std::error::Error) -> String {
+    tracing::error!(request = RequestId::current(), "{error}");
+    "Internal error: see the log of the server".to_owned()
 }
 
 /// Makes a sentence of an error's text.

@@ -140,3 +140,14 @@ pub(super) fn open_engine(
 pub(super) fn commit(transaction: WriteTransaction) -> Result<(), StoreError> {
     transaction.commit().map_err(|error| StoreError::Commit(Arc::new(redb::Error::from(error))))
 }
+
+macro_rules! from_engine_errors {
+    ($($error:ident),*) => {
+        $(impl From<redb::$error> for StoreError {
+            fn from(error: redb::$error) -> Self {
+                Self::Engine(Arc::new(redb::Error::from(error)))
+            }
+        })*
+    };
+}
+from_engine_errors!(StorageError, TableError, TransactionError, DatabaseError);

@@ -1,3 +1,8 @@
+use std::path::Path;
+
+use crate::error::StoreError;
+use crate::files::{self, FileError};
+
 /// How to open a database file.
 #[derive(Clone, Copy, Debug)]
 pub struct DatabaseOptions {
@@ -24,4 +29,21 @@ impl DatabaseOptions {
         builder.set_cache_size(self.cache_bytes);
         builder
     }
+}
+
+/// Checks that a database with the default options could write in `dir` now.
+pub fn check_writable(dir: &Path) -> Result<(), StoreError> {
+    check_free_space(dir, DatabaseOptions::default().free_space_reserve)?;
+    Ok(files::probe(dir)?)
+}
+
+/// Checks that `reserve` bytes are free in `dir`.
+pub(super) fn check_free_space(dir: &Path, reserve: u64) -> Result<(), StoreError> {
+    let space = rustix::fs::statvfs(dir)
+        .map_err(|error| FileError::new("look at the free space of", dir)(error.into()))?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free < reserve {
+        return Err(StoreError::NoSpace { dir: dir.to_owned(), free, reserve });
+    }
+    Ok(())
 }

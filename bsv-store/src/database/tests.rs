@@ -233,7 +233,7 @@ fn readers_of_views_and_a_failing_writer_do_not_disturb_each_other() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                while !is_over.load(Ordering::Relaxed) {
                     assert_eq!(database.view(|Names(names)| Ok(names.len()?)).unwrap(), 1);
                 }
             });
@@ -245,7 +245,7 @@ fn readers_of_views_and_a_failing_writer_do_not_disturb_each_other() {
             });
             assert!(failed.is_err());
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
     });
 }
 

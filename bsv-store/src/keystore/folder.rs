@@ -9,10 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zeroize::Zeroizing;
 
+use super::data_key_file;
 use super::error::KeystoreError;
-use super::{KeystoreFile, data_key_file, is_name};
 use crate::files::{self, FileError};
 use crate::lock::DirLock;
+
+/// A file of a keystore.
+#[derive(Clone)]
+pub struct KeystoreFile {
+    /// The name of the file.
+    pub name: String,
+    /// The contents of the file.
+    pub contents: Zeroizing<Vec<u8>>,
+}
 
 /// The files of a keystore that another process handed over. That process has to write what the
 /// keystore would write. Until that process has done so, operations fail with
@@ -70,6 +79,12 @@ impl fmt::Debug for HandedFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HandedFiles").field("dir", &self.dir).finish_non_exhaustive()
     }
+}
+
+/// Whether a secret may have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_allowed = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_allowed)
 }
 
 /// Whether a keystore can have a file with this name.

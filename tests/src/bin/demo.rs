@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bsv_minerid::IdentityScript;
+use bsv_minerid::formats::IdentityScript;
 use bsv_tests::{Node, Server, Site, Template, build};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};

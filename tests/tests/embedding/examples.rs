@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use bsv_minerid::{DataCache, GatheredBlock, Verdict, gather, verify};
+use bsv_minerid::node::{DataCache, GatheredBlock, gather};
+use bsv_minerid::verify::{Verdict, verify};
 use bsv_network::NodeRpc;
 use bsv_tests::build::example_program;
 use bsv_tests::{Node, Template};

@@ -1,6 +1,6 @@
 //! Documents and references that the library alone makes, as a node reads them.
 
-use bsv_minerid::{MinerInfo, OperatorMembers, Succession};
+use bsv_minerid::formats::{MinerInfo, OperatorMembers, Succession};
 use bsv_tests::{Node, Template, miner_info};
 use bsv_tx::PrivateKey;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bsv_minerid::{MinerInfo, MinerInfoScript};
+use bsv_minerid::formats::{MinerInfo, MinerInfoScript};
 use bsv_tests::killer::Killer;
 use bsv_tests::{Site, free_port, is_full_run, vectors};
 use bsv_tx::{Script, Signature, sha256};

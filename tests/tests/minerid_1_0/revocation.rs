@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use bsv_minerid::{MinerInfo, MinerInfoScript};
+use bsv_minerid::formats::{MinerInfo, MinerInfoScript};
 use bsv_tests::{Gate, Hold, Node, Site, miner_info};
 use bsv_tx::Script;
 use serde_json::json;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_minerid::{
-    BlockProof, Check, DataOutputs, DataRef, DataScript, Evidence, MinerInfoEvidence, Outcome,
-    Report, Revocation, VctxState, Verdict, verify,
+use bsv_minerid::formats::{DataRef, DataScript, Revocation};
+use bsv_minerid::verify::{
+    BlockProof, Check, DataOutputs, Evidence, MinerInfoEvidence, Outcome, Report, VctxState,
+    Verdict, verify,
 };
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tx::{BlockHash, MerkleRoot, Script, Txid};

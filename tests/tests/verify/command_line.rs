@@ -1,6 +1,7 @@
 //! Tests of `bsv-cli verifyminerid`.
 
-use bsv_minerid::{GatheredBlock, MinerInfoEvidence};
+use bsv_minerid::node::GatheredBlock;
+use bsv_minerid::verify::MinerInfoEvidence;
 use bsv_tests::identified_block::{self, HEIGHT, Keys, VCTX};
 use bsv_tests::{Done, Site};
 use bsv_tx::{MerkleBranch, PrivateKey, Transaction};
@@ -227,9 +228,9 @@ fn the_state_of_a_vctx_and_data_come_from_the_node() {
     document.vctx.vout = coin["vout"].as_u64().unwrap() as u32;
     let vouching = |key: &PrivateKey| {
         let id = key.public_key();
-        key.sign(&bsv_minerid::succession_digest(&id, &id, &document.vctx.txid))
+        key.sign(&bsv_minerid::formats::succession_digest(&id, &id, &document.vctx.txid))
     };
-    let document = bsv_minerid::Document {
+    let document = bsv_minerid::formats::Document {
         previous_miner_id_signature: vouching(&keys.miner_id),
         ..document.clone()
     };

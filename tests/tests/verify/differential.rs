@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bsv_minerid::{CanonicalJson, Event, IdentityScript, Ledger};
+use bsv_minerid::CanonicalJson;
+use bsv_minerid::formats::IdentityScript;
+use bsv_minerid::ledger::{Event, Ledger};
 use bsv_tests::identified_block::Keys;
 use bsv_tests::{Dice, repetitions};
 use bsv_tx::{BlockHash, PrivateKey, Script, sha256};

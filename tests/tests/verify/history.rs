@@ -1,6 +1,6 @@
 //! A chain in which miners make every possible change to their identities.
 
-use bsv_minerid::Revocation;
+use bsv_minerid::formats::Revocation;
 use bsv_tests::Site;
 use bsv_tests::identified_block::Keys;
 use bsv_tx::{BlockHash, PrivateKey};

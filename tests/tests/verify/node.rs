@@ -1,9 +1,8 @@
 //! Compares the verdicts on spoilt identities with a real node's.
 
-use bsv_minerid::{
-    Coinbase2, CoinbaseReference, DataCache, GatheredBlock, MinerInfo, Report, Verdict, gather,
-    verify,
-};
+use bsv_minerid::formats::{Coinbase2, CoinbaseReference, MinerInfo};
+use bsv_minerid::node::{DataCache, GatheredBlock, gather};
+use bsv_minerid::verify::{Report, Verdict, verify};
 use bsv_network::NodeRpc;
 use bsv_tests::identified_block::Keys;
 use bsv_tests::{Node, Template, miner_info};

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bsv_minerid::{Check, DataCache, DataRef, DataScript, GatheredBlock, Outcome, verify};
+use bsv_minerid::formats::{DataRef, DataScript};
+use bsv_minerid::node::{DataCache, GatheredBlock};
+use bsv_minerid::verify::{Check, Outcome, verify};
 use bsv_tests::identified_block::Keys;
 use bsv_tests::known_miners::{await_rebuilt, of_node, of_scan};
 use bsv_tests::{Site, Template};

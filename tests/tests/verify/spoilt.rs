@@ -3,7 +3,8 @@
 pub(crate) mod coinbase_documents;
 pub(crate) mod documents;
 
-use bsv_minerid::{Check, CoinbaseReference, MinerInfo, MinerInfoScript, Revocation};
+use bsv_minerid::formats::{CoinbaseReference, MinerInfo, MinerInfoScript, Revocation};
+use bsv_minerid::verify::Check;
 use bsv_tests::identified_block::Keys;
 use bsv_tx::{PrivateKey, Script, Signature, Txid, sha256};
 

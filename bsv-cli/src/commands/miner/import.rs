@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bsv_minerid::HomeFiles;
+use bsv_minerid::import::HomeFiles;
 use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bsv_minerid::{DataCache, GatheredBlock, gather, verify};
+use bsv_minerid::node::{DataCache, GatheredBlock, gather};
+use bsv_minerid::verify::verify;
 use bsv_network::{NodeError, NodeRpc};
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};

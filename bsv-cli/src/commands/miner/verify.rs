@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_minerid::{
-    BlockProof, Candidate, Claim, DataCache, DataOutputs, Evidence, Finding, GatheredBlock,
-    MinerInfoEvidence, Outcome, Report, Verdict, gather, verify,
+use bsv_minerid::node::{DataCache, GatheredBlock, gather};
+use bsv_minerid::verify::{
+    BlockProof, Candidate, Claim, DataOutputs, Evidence, Finding, MinerInfoEvidence, Outcome,
+    Report, Verdict, verify,
 };
 use bsv_network::{NodeError, NodeRpc};
 use bsv_server::Config;

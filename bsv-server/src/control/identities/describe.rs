@@ -1,8 +1,11 @@
-use bsv_minerid::{
-    Announcement, BlockRef, Exposure, Identity, IdentityRecord, LeftVctx, MinerContact, MinerIds,
-    MinerInfoRecord, Protocol, Sighted, Sighting, Unseen, Vctx, VctxView,
+use bsv_minerid::store::{
+    Announcement, BlockRef, Exposure, IdentityRecord, LeftVctx, MinerInfoRecord, Protocol, Sighted,
+    Sighting, Unseen, Vctx, VctxView,
 };
+use bsv_minerid::{Identity, MinerContact};
 use serde_json::{Value, json};
+
+use crate::minerid::MinerIds;
 
 pub(in crate::control) fn contact_json(contact: &MinerContact) -> Value {
     serde_json::from_str(&contact.to_json()).unwrap_or_default()

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use bsv_minerid::{Alias, HomeFiles, Import, VctxFinding, import_miner_ids};
+use bsv_minerid::Alias;
+use bsv_minerid::import::{HomeFiles, Import, VctxFinding};
+use bsv_minerid::node::import_miner_ids;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};

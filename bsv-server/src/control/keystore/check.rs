@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bsv_minerid::{Alias, Error, Keystore, MinerIds};
+use bsv_minerid::{Alias, Error, Keystore};
 use bsv_store::KeystoreError;
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::control::handed::Handed;
 use crate::control::managed::Managed;
 use crate::control::revocation_keys::RevocationKeys;
 use crate::http::Problem;
+use crate::minerid::MinerIds;
 
 /// The result of reading the keys.
 #[derive(Default)]

@@ -43,7 +43,7 @@ fn a_copy_holds_what_was_committed_and_leaves_nothing_behind() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in COUNT.. {
-                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                if is_over.load(Ordering::Relaxed) {
                     return;
                 }
                 let written = database.write(|transaction| {
@@ -57,7 +57,7 @@ fn a_copy_holds_what_was_committed_and_leaves_nothing_behind() {
         let copy = |pace| database.copy_file(pace)?.open(DatabaseOptions::default())?.read(rows);
         let paces = [Pace::Hurried, Pace::Unhurried].into_iter().cycle();
         let copies: Vec<_> = paces.take(20).map(copy).collect();
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         for copy in copies {
             let copy = copy.unwrap();
             assert_eq!(copy[..expected.len()], expected);

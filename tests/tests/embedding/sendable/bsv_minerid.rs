@@ -1,11 +1,13 @@
 use std::future::Ready;
 use std::sync::Arc;
 
-use bsv_minerid::{
-    IdentityStore, MinerIds, carries_identity, check_newest_copy, gather, import_miner_ids,
-    observe_miner_ids, observe_vctxs, preview_vctx_sweep, revoke_miner_ids, revoke_vctx,
-    rotate_miner_id, set_up_vctx, sweep_vctx,
+use bsv_minerid::MinerIds;
+use bsv_minerid::node::{
+    carries_identity, check_newest_copy, gather, import_miner_ids, observe_miner_ids,
+    observe_vctxs, preview_vctx_sweep, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
+    sweep_vctx,
 };
+use bsv_minerid::store::IdentityStore;
 use bsv_network::NodeRpc;
 
 use super::{any, is_send, is_spawnable};

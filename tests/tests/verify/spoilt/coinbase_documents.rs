@@ -1,6 +1,6 @@
 //! Spoilt identities of generation 0.2.
 
-use bsv_minerid::IdentityScript;
+use bsv_minerid::formats::IdentityScript;
 use bsv_tests::identified_block::VCTX;
 
 use super::Node::{Refuses, Takes, TookBefore1_2_1};
@@ -11,7 +11,7 @@ type Spoilt = SpoiltDocument;
 /// The document with a signature by `key` over `digest` instead of the one by the previous miner
 /// id.
 fn signing(keys: &Keys, document: &str, key: &PrivateKey, digest: [u8; 32]) -> String {
-    let mut document = bsv_minerid::Document::from_json(document).unwrap();
+    let mut document = bsv_minerid::formats::Document::from_json(document).unwrap();
     assert_eq!(document.miner_id, keys.miner_id.public_key());
     document.previous_miner_id_signature = key.sign(&digest);
     document.to_json()
@@ -30,7 +30,8 @@ fn with_signature(document: &str, signature: Vec<u8>) -> Script {
 /// The document with `to` instead of `from`, and with a signature by the previous miner id over
 /// `signed`.
 fn vouching(keys: &Keys, document: &str, from: &str, to: &str, signed: &[u8]) -> String {
-    let right = bsv_minerid::Document::from_json(document).unwrap().previous_miner_id_signature;
+    let right =
+        bsv_minerid::formats::Document::from_json(document).unwrap().previous_miner_id_signature;
     let signature = keys.previous_miner_id.sign(&sha256(signed)).to_string();
     replaced(replaced(document, &right.to_string(), &signature), from, to)
 }
@@ -76,8 +77,8 @@ fn members() -> Vec<Spoilt> {
     let height = |name, node| Spoilt::new(name, &[Check::Height], node);
     vec![
         height("height of the next block", Refuses).document(|_, d| {
-            let document = bsv_minerid::Document::from_json(&d).unwrap();
-            bsv_minerid::Document { height: document.height + 1, ..document }.to_json()
+            let document = bsv_minerid::formats::Document::from_json(&d).unwrap();
+            bsv_minerid::formats::Document { height: document.height + 1, ..document }.to_json()
         }),
         height("height with a fraction", Refuses)
             .document(|_, d| replaced(&d, r#","prevMinerId""#, r#".0,"prevMinerId""#)),
@@ -173,7 +174,7 @@ fn hexadecimal() -> Vec<Spoilt> {
         ),
         Spoilt::new("a signature with more after it", &[Check::Document], Takes).document(
             |_, d| {
-                let document = bsv_minerid::Document::from_json(&d).unwrap();
+                let document = bsv_minerid::formats::Document::from_json(&d).unwrap();
                 let right = document.previous_miner_id_signature.to_string();
                 replaced(&d, &right, &format!("{right} and more"))
             },
@@ -194,11 +195,11 @@ fn numbers() -> Vec<Spoilt> {
     }
     vec![
         height("height as text", Takes).document(|_, d| {
-            let height = bsv_minerid::Document::from_json(&d).unwrap().height;
+            let height = bsv_minerid::formats::Document::from_json(&d).unwrap().height;
             replaced(&d, &format!(r#""height":{height}"#), &format!(r#""height":"{height}""#))
         }),
         height("height as text that goes on", TookBefore1_2_1).document(|_, d| {
-            let height = bsv_minerid::Document::from_json(&d).unwrap().height;
+            let height = bsv_minerid::formats::Document::from_json(&d).unwrap().height;
             replaced(&d, &format!(r#""height":{height}"#), &format!(r#""height":"{height}x""#))
         }),
         Spoilt::new("a vctx.vout with a fraction", VCTX_TOO, Refuses)

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use bsv_benches::{ALIAS, Job, median};
-use bsv_minerid::{Document, IdentityScript};
+use bsv_minerid::formats::{Document, IdentityScript};
 use bsv_tests::Server;
 use bsv_tx::{PublicKey, Script, Signature, sha256};
 

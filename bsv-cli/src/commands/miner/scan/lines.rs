@@ -1,4 +1,5 @@
-use bsv_minerid::{Entry, Event, Ledger, Outcome, Refusal, Report, Reputation, Verdict};
+use bsv_minerid::ledger::{Entry, Event, Ledger, Refusal, Reputation};
+use bsv_minerid::verify::{Outcome, Report, Verdict};
 use bsv_tx::PublicKey;
 use serde_json::{Value, json};
 

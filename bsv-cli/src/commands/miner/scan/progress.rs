@@ -2,7 +2,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bsv_minerid::{Claim, Entry, Ledger};
+use bsv_minerid::ledger::{Entry, Ledger};
+use bsv_minerid::verify::Claim;
 use bsv_server::Config;
 use bsv_store::write_atomically;
 use bsv_tx::{BlockHash, BlockHeader, Network};
@@ -33,7 +34,6 @@ pub(super) struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) height: u32,
-    #[serde(with = "as_text")]
     pub(super) hash: BlockHash,
 }
 
@@ -163,23 +163,5 @@ impl ProgressFile {
             }),
             _ => Ok(()),
         }
-    }
-}
-
-mod as_text {
-    use bsv_tx::BlockHash;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(
-        hash: &BlockHash,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(hash)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<BlockHash, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
