@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::http::Problem;
 use crate::minerid::Refusal;
 use crate::opening::{Failures, Stores, own_dirs};
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 use crate::surface::Surface;
 use crate::wallet_store::Wallet;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::managed::{Managed, bad_request};
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 use crate::wallet::STORE_AWAY;
 
 #[derive(Deserialize)]
