@@ -11,7 +11,6 @@ mod leaving;
 mod list;
 mod pages;
 mod receipts;
-mod received;
 mod refusal;
 mod story;
 mod streams;

@@ -13,7 +13,6 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-use super::managed::bad_request;
 use crate::http::{Answer, Problem, answer};
 
 /// The files of a keystore that were handed over.
@@ -46,16 +45,17 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
         return Ok(None);
     };
     let keystore = serde_json::from_str(keystore.get());
-    let KeystoreJson { dir, files } =
-        keystore.map_err(|_| bad_request("revocationKeystore has to be {\"dir\", \"files\"}"))?;
+    let KeystoreJson { dir, files } = keystore
+        .map_err(|_| Problem::bad_request("revocationKeystore has to be {\"dir\", \"files\"}"))?;
     let files = files.into_iter().map(|(name, contents)| {
         let contents = hex::decode(&*contents).map(Zeroizing::new);
         contents.map(|contents| KeystoreFile { name, contents })
     });
     let files: Vec<_> = files
         .collect::<Result<_, _>>()
-        .map_err(|_| bad_request("the files of revocationKeystore are hexadecimal"))?;
-    let handed = HandedFiles::new(dir, files).map_err(|error| bad_request(error.to_string()))?;
+        .map_err(|_| Problem::bad_request("the files of revocationKeystore are hexadecimal"))?;
+    let handed =
+        HandedFiles::new(dir, files).map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(Some(Arc::new(handed)))
 }
 

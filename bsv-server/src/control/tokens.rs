@@ -6,7 +6,7 @@ use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::managed::{Managed, bad_request};
+use super::managed::Managed;
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::request_id::RequestId;
@@ -56,7 +56,7 @@ pub(super) async fn answer(
 }
 
 async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
-    let draft = read_draft(request.body()).map_err(bad_request)?;
+    let draft = read_draft(request.body()).map_err(Problem::bad_request)?;
     let (text, token) = draft.make()?;
     let mut body = describe(&token);
     body["token"] = text.as_str().into();

@@ -10,9 +10,9 @@ use super::events::{self, Asked};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
 use super::list::{self, Listing};
-use super::received::{self, SettlementJson};
+use super::receipts::{self, SettlementJson};
 use super::streams::Streams;
-use super::{event_stream, export, receipts, webhooks};
+use super::{event_stream, export, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
@@ -216,7 +216,7 @@ impl WalletApi {
                 let body = invoice.to_json(self.wallet.expiry_time());
                 Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
             }
-            Route::Payments => received::payments(&self.wallet, id, request.uri()).await,
+            Route::Payments => receipts::payments(&self.wallet, id, request.uri()).await,
             Route::Settlement => {
                 let settlement = self.wallet.settlement(id).await?;
                 let body = SettlementJson::new(&settlement, self.wallet.expiry_time());
@@ -259,7 +259,7 @@ impl WalletApi {
                 let asked = event_stream::Asked::parse(request.uri(), request.headers())?;
                 event_stream::answer(&self.wallet, &self.places, asked, request.method()).await
             }
-            Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
+            Route::Receipts => receipts::unassigned(&self.wallet, request.uri()).await,
             Route::Webhooks(route) => {
                 let asked = webhooks::Asked { route, id, number: matched.param("number") };
                 Box::pin(webhooks::answer(&self.wallet, asked, request)).await

@@ -1,12 +1,94 @@
-//! Receipts that pay no invoice, and pages of receipts.
+//! Received payments, in the format for callers: those of an invoice, and receipts that pay none.
 
-use bsv_invoicing::{ReceiptKey, UnassignedReceipt};
+use bsv_invoicing::{
+    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp,
+    UnassignedReceipt,
+};
 use hyper::{StatusCode, Uri};
 
 use super::headers::set_next;
-use super::received::PaymentJson;
+use super::leaving::describe;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
+
+/// The state of an invoice, in numbers.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SettlementJson {
+    state: &'static str,
+    satoshis: u64,
+    paid_satoshis: u64,
+    due_satoshis: u64,
+    overpaid_satoshis: u64,
+    late: bool,
+    confirmations: Option<u32>,
+    contested: bool,
+    marked: bool,
+    refunds: Vec<serde_json::Value>,
+}
+
+impl SettlementJson {
+    pub(super) fn new(settlement: &Settlement, now: Timestamp) -> Self {
+        let invoice = &settlement.invoice;
+        Self {
+            state: invoice.state(now).name(),
+            satoshis: invoice.satoshis,
+            paid_satoshis: settlement.paid,
+            due_satoshis: settlement.due,
+            overpaid_satoshis: settlement.overpaid,
+            late: settlement.late,
+            confirmations: settlement.confirmations,
+            contested: settlement.contested,
+            marked: settlement.marked,
+            refunds: settlement.refunds.iter().map(describe).collect(),
+        }
+    }
+}
+
+/// What was paid for an invoice.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PaymentJson {
+    id: String,
+    txid: String,
+    vout: u32,
+    satoshis: u64,
+    state: &'static str,
+    received_at: String,
+    block_hash: Option<String>,
+    block_height: Option<u32>,
+}
+
+impl PaymentJson {
+    fn new(payment: &IncomingPayment) -> Self {
+        let IncomingPayment { number, txid, vout, satoshis, state, received_at, block } = payment;
+        Self {
+            id: receipt_id(ReceiptKey { maker: *number, vout: *vout }),
+            txid: txid.to_string(),
+            vout: *vout,
+            satoshis: *satoshis,
+            state: state.name(),
+            received_at: received_at.to_string(),
+            block_hash: block.map(|block| block.hash.to_string()),
+            block_height: block.map(|block| block.height),
+        }
+    }
+}
+
+/// A page of the payments of an invoice, in the order of their arrival.
+pub(super) async fn payments(wallet: &Wallet, id: &str, uri: &Uri) -> Result<Answer, Problem> {
+    let page = ReceiptPage::parse(uri, "after")?;
+    let query = PaymentQuery { after: page.end, limit: page.limit() };
+    let PaymentPage { payments, next } = wallet.payments(id, query).await?;
+    let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
+    let mut answer = answer::json(StatusCode::OK, &payments);
+    if let Some(last) = next {
+        let (limit, after) = (query.limit, receipt_id(last));
+        let next = format!("/api/v1/invoices/{id}/payments?limit={limit}&after={after}");
+        set_next(&mut answer, &next);
+    }
+    Ok(answer)
+}
 
 /// The most receipts of a page.
 const MAX_PAGE: usize = 1000;
@@ -42,15 +124,15 @@ impl Unassigned {
 
 /// A page of receipts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReceiptPage {
+struct ReceiptPage {
     limit: Option<usize>,
     /// The receipt at which the page before has ended.
-    pub(super) end: Option<ReceiptKey>,
+    end: Option<ReceiptKey>,
 }
 
 impl ReceiptPage {
     /// Parses a query that names the end of the page before as `end`. Reports all faults at once.
-    pub(super) fn parse(uri: &Uri, end: &str) -> Result<Self, Problem> {
+    fn parse(uri: &Uri, end: &str) -> Result<Self, Problem> {
         let (mut page, mut problem) = (Self::default(), Self::problem());
         for (name, value) in http::parameters(uri) {
             if let Err(message) = page.set(&name, &value, end) {
@@ -85,13 +167,13 @@ impl ReceiptPage {
     }
 
     /// The most receipts of the page.
-    pub(super) fn limit(&self) -> usize {
+    fn limit(&self) -> usize {
         self.limit.unwrap_or(MAX_PAGE)
     }
 }
 
 /// The id of a receipt, as callers see it.
-pub(super) fn receipt_id(receipt: ReceiptKey) -> String {
+fn receipt_id(receipt: ReceiptKey) -> String {
     format!("{}-{}", receipt.maker, receipt.vout)
 }
 
@@ -111,7 +193,7 @@ impl ReceiptJson {
 }
 
 /// A page of receipts that pay no invoice, the newest first.
-pub(super) async fn answer(wallet: &Wallet, uri: &Uri) -> Result<Answer, Problem> {
+pub(super) async fn unassigned(wallet: &Wallet, uri: &Uri) -> Result<Answer, Problem> {
     let Unassigned { page, .. } = Unassigned::parse(uri)?;
     let (before, limit) = (page.end.unwrap_or(AFTER_ALL), page.limit());
     let receipts = wallet.unassigned_receipts(before, limit).await?;

@@ -7,7 +7,6 @@ use bsv_minerid::{Alias, Error, Keystore, MinerIds};
 use bsv_store::KeystoreError;
 use serde_json::{Value, json};
 
-use super::keystore_problem;
 use crate::control::handed::Handed;
 use crate::control::managed::Managed;
 use crate::control::revocation_keys::RevocationKeys;
@@ -51,7 +50,7 @@ impl Check {
         seed: Option<String>,
         ids: Option<&MinerIds>,
     ) -> Result<(), Problem> {
-        let read = keystore.check().map_err(|error| keystore_problem(&error))?;
+        let read = keystore.check()?;
         self.readable.extend(read.readable);
         self.faults.extend(read.faults.iter().map(ToString::to_string));
         // The unusable identities may lack a key.
