@@ -15,9 +15,9 @@ use self::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::expiry::Expiry;
 use crate::output::{self, Members, Table, field, number, text};
 use crate::service::{Answer, ReachError};
+use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InvoiceCommand {

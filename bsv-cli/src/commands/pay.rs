@@ -30,7 +30,7 @@ impl PayArguments {
         let consent = Consent::new(self.yes);
         let mut payment = json!({ "payToURL": self.url, "maxSatoshis": self.max });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask() {
             let answer = service.post("/control/wallet/pay/preview", &payment).await?;
             let preview = answer.value()?;
             if self.dry_run {

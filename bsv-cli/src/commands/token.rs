@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::expiry::Expiry;
 use crate::output::{elements, printable, text};
+use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {

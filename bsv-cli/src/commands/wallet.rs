@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, field, number, printable, text};
 
@@ -18,9 +18,6 @@ pub(crate) enum WalletCommand {
     ///
     /// Whoever sees the words can take the money. This asks before it prints them.
     Words(WordsArguments),
-    /// The former name of words
-    #[command(name = "backup-words", hide = true)]
-    BackupWords(WordsArguments),
     /// Make the running server accept the system's clock
     ///
     /// If the clock jumps by two hours or more, or is two hours or more behind the newest block,
@@ -83,9 +80,6 @@ impl WalletCommand {
             Self::Balance(arguments) => arguments.run(context).await,
             Self::Receipts(arguments) => arguments.run(context).await,
             Self::Words(arguments) => arguments.run(context).await,
-            Self::BackupWords(arguments) => {
-                arguments.run(&context.with_unattended(Unattended::Read)).await
-            }
             Self::AcceptClock(arguments) => arguments.run(context).await,
             Self::Consolidate(arguments) => arguments.run(context).await,
             Self::Rescan(arguments) => arguments.run(context).await,

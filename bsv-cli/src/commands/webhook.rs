@@ -6,6 +6,7 @@ use bsv_invoicing::{MAX_SECRET_GRACE, WebhookId};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use self::deliveries::path;
 use super::event;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
@@ -123,10 +124,6 @@ impl WebhookCommand {
             Self::Replay(arguments) => arguments.run(context).await,
         }
     }
-}
-
-fn path(id: WebhookId) -> String {
-    format!("/api/v1/webhooks/{id}")
 }
 
 impl CreateArguments {

@@ -67,7 +67,7 @@ fn assert_as_written(site: &Site, written: &Value) {
         assert_eq!(minerid.get(path).body, body.as_str().unwrap(), "{path}");
     }
     if let Some(payments) = written.get("payments") {
-        let mut listed = site.cli_json(&["payment", "list"]);
+        let mut listed = site.cli_json(&["outgoing", "list"]);
         for payment in listed.as_array_mut().unwrap() {
             assert_eq!(payment["purpose"], "payment");
             // Older versions did not have these members.

@@ -37,7 +37,7 @@ impl RefundArguments {
         let path = format!("/api/v1/invoices/{}/refund", self.id);
         let mut asked = json!({ "satoshis": self.satoshis, "to": self.to, "full": self.full });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask() {
             asked["dryRun"] = json!(true);
             let answer = service.post(&path, &asked).await?;
             let preview = answer.value()?;

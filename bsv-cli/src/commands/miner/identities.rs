@@ -4,11 +4,11 @@ use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Name;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, field, printable, text};
 use crate::revocation_keystore::RevocationKeystore;
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {

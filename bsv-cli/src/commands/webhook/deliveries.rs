@@ -5,7 +5,6 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::path;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, field, number, text};
@@ -50,6 +49,11 @@ pub(crate) struct ReplayArguments {
     /// Send only events whose delivery has failed
     #[arg(long)]
     only_failed: bool,
+}
+
+/// The path of a webhook.
+pub(super) fn path(id: WebhookId) -> String {
+    format!("/api/v1/webhooks/{id}")
 }
 
 impl ListArguments {
