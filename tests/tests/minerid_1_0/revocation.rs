@@ -127,7 +127,7 @@ fn without_a_node_nothing_is_revoked() {
     site.cli_ok(&["generateminerid", "--name", "old"]);
     let before = site.cli_json(&["miner", "list"]);
     for command in [
-        &["revokemineridcompletely", "--yes", "--name", "pool"],
+        &["revokemineridcompletely", "--yes", "--name", "pool"][..],
         &["miner", "revoke", "--yes", "--name", "old"],
     ] {
         let refused = site.cli(command);
