@@ -39,6 +39,7 @@ mod version;
 mod visible;
 mod wallet;
 mod wallet_store;
+pub mod wire;
 
 pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,

@@ -17,6 +17,5 @@ mod streams;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
-pub(crate) use leaving::describe;
 pub(crate) use refusal::STORE_AWAY;
 pub(crate) use story::Story;

@@ -198,10 +198,10 @@ fn add_invoice(table: &mut Table, invoice: &Value) {
     let mut words = vec![text(invoice, "reference"), text(invoice, "description")];
     words.retain(|words| !words.is_empty());
     table.add([
-        text(invoice, "id"),
-        text(invoice, "state"),
-        number(invoice, "satoshis"),
-        text(invoice, "expiresAt"),
-        words.join("  "),
+        &text(invoice, "id"),
+        &text(invoice, "state"),
+        &number(invoice, "satoshis"),
+        &text(invoice, "expiresAt"),
+        &words.join("  "),
     ]);
 }

@@ -7,31 +7,15 @@ use bsv_invoicing::{
 use hyper::{StatusCode, Uri};
 
 use super::headers::set_next;
-use super::leaving::describe;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
+use crate::wire;
 
-/// The state of an invoice, in numbers.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SettlementJson {
-    state: &'static str,
-    satoshis: u64,
-    paid_satoshis: u64,
-    due_satoshis: u64,
-    overpaid_satoshis: u64,
-    late: bool,
-    confirmations: Option<u32>,
-    contested: bool,
-    marked: bool,
-    refunds: Vec<serde_json::Value>,
-}
-
-impl SettlementJson {
+impl wire::Settlement {
     pub(super) fn new(settlement: &Settlement, now: Timestamp) -> Self {
         let invoice = &settlement.invoice;
         Self {
-            state: invoice.state(now).name(),
+            state: invoice.state(now).name().to_owned(),
             satoshis: invoice.satoshis,
             paid_satoshis: settlement.paid,
             due_satoshis: settlement.due,
@@ -40,34 +24,20 @@ impl SettlementJson {
             confirmations: settlement.confirmations,
             contested: settlement.contested,
             marked: settlement.marked,
-            refunds: settlement.refunds.iter().map(describe).collect(),
+            refunds: settlement.refunds.iter().map(wire::Outgoing::from).collect(),
         }
     }
 }
 
-/// What was paid for an invoice.
-#[derive(serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PaymentJson {
-    id: String,
-    txid: String,
-    vout: u32,
-    satoshis: u64,
-    state: &'static str,
-    received_at: String,
-    block_hash: Option<String>,
-    block_height: Option<u32>,
-}
-
-impl PaymentJson {
-    fn new(payment: &IncomingPayment) -> Self {
+impl From<&IncomingPayment> for wire::Receipt {
+    fn from(payment: &IncomingPayment) -> Self {
         let IncomingPayment { number, txid, vout, satoshis, state, received_at, block } = payment;
         Self {
             id: receipt_id(ReceiptKey { maker: *number, vout: *vout }),
             txid: txid.to_string(),
             vout: *vout,
             satoshis: *satoshis,
-            state: state.name(),
+            state: state.name().to_owned(),
             received_at: received_at.to_string(),
             block_hash: block.map(|block| block.hash.to_string()),
             block_height: block.map(|block| block.height),
@@ -80,7 +50,7 @@ pub(super) async fn payments(wallet: &Wallet, id: &str, uri: &Uri) -> Result<Ans
     let page = ReceiptPage::parse(uri, "after")?;
     let query = PaymentQuery { after: page.end, limit: page.limit() };
     let PaymentPage { payments, next } = wallet.payments(id, query).await?;
-    let payments: Vec<_> = payments.iter().map(PaymentJson::new).collect();
+    let payments: Vec<_> = payments.iter().map(wire::Receipt::from).collect();
     let mut answer = answer::json(StatusCode::OK, &payments);
     if let Some(last) = next {
         let (limit, after) = (query.limit, receipt_id(last));
@@ -177,30 +147,19 @@ fn receipt_id(receipt: ReceiptKey) -> String {
     format!("{}-{}", receipt.maker, receipt.vout)
 }
 
-/// A receipt that pays no invoice, in the format for callers.
-#[derive(serde::Serialize)]
-struct ReceiptJson {
-    #[serde(flatten)]
-    payment: PaymentJson,
-    user: Option<u64>,
-}
-
-impl ReceiptJson {
-    fn new(receipt: &UnassignedReceipt) -> Self {
-        let UnassignedReceipt { payment, user } = receipt;
-        Self { payment: PaymentJson::new(payment), user: *user }
-    }
-}
-
 /// A page of receipts that pay no invoice, the newest first.
 pub(super) async fn unassigned(wallet: &Wallet, uri: &Uri) -> Result<Answer, Problem> {
     let Unassigned { page, .. } = Unassigned::parse(uri)?;
     let (before, limit) = (page.end.unwrap_or(AFTER_ALL), page.limit());
     let receipts = wallet.unassigned_receipts(before, limit).await?;
-    let receipts: Vec<_> = receipts.iter().map(ReceiptJson::new).collect();
+    let told = |UnassignedReceipt { payment, user }: &_| wire::UnassignedReceipt {
+        receipt: wire::Receipt::from(payment),
+        user: *user,
+    };
+    let receipts: Vec<_> = receipts.iter().map(told).collect();
     let mut answer = answer::json(StatusCode::OK, &receipts);
     if let Some(last) = receipts.last().filter(|_| receipts.len() == limit) {
-        let before = &last.payment.id;
+        let before = &last.receipt.id;
         let next = format!("/api/v1/receipts?unassigned=true&limit={limit}&before={before}");
         set_next(&mut answer, &next);
     }

@@ -63,12 +63,12 @@ impl ListArguments {
             let mut table = context.table(&header);
             for identity in elements(&identities) {
                 table.add([
-                    text(identity, "alias"),
-                    text(identity, "protocol"),
-                    text(identity, "minerId"),
-                    elements(&identity["minerIds"]).len().to_string(),
-                    vctx_or_revocation_key(identity),
-                    announced(identity),
+                    &text(identity, "alias"),
+                    &text(identity, "protocol"),
+                    &text(identity, "minerId"),
+                    &elements(&identity["minerIds"]).len(),
+                    &vctx_or_revocation_key(identity),
+                    &announced(identity),
                 ]);
             }
             table.to_string()
