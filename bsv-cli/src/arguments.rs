@@ -5,12 +5,12 @@ use bsv_server::ConfigSources;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::completions::CompletionsArguments;
-use crate::commands::former::FormerCommand;
+use crate::commands::older_generator::OlderGeneratorCommand;
 use crate::commands::{Command, miner};
 use crate::context::{Context, Unattended};
 use crate::error::CliError;
-use crate::height::height;
 use crate::output::Colors;
+use crate::shared_arguments::height;
 
 /// Sets up and operates the Bitcoin SV wallet and miner identity service.
 ///
@@ -41,7 +41,7 @@ enum AnyCommand {
     #[command(flatten)]
     Current(Command),
     #[command(flatten)]
-    Former(FormerCommand),
+    OlderGenerator(OlderGeneratorCommand),
     /// Print a shell script that completes commands and options
     ///
     /// For bash: bsv-cli completions bash > ~/.local/share/bash-completion/completions/bsv-cli
@@ -111,7 +111,7 @@ impl Arguments {
                 miner::ScriptArguments::new(alias, height).run(context).await
             }
             (Some(AnyCommand::Current(command)), None, None) => command.run(context).await,
-            (Some(AnyCommand::Former(command)), None, None) => command.run(context).await,
+            (Some(AnyCommand::OlderGenerator(command)), None, None) => command.run(context).await,
             (Some(AnyCommand::Completions(arguments)), None, None) => {
                 arguments.run(&Self::command())
             }

@@ -21,8 +21,8 @@ impl Consent {
     }
 
     /// Whether the user would be asked.
-    pub(crate) fn would_ask(&self, context: &Context) -> bool {
-        !self.yes && (is_attended() || context.unattended == Unattended::Read)
+    pub(crate) fn would_ask(&self) -> bool {
+        !self.yes && is_attended()
     }
 
     /// Says what would happen and asks for consent. `done` names the action in one word, such as
@@ -59,7 +59,7 @@ impl Consent {
         consenting: &[&str],
         done: &'static str,
     ) -> Result<(), CliError> {
-        if !self.would_ask(context) {
+        if !self.would_ask() {
             let is_refused = !self.yes && context.unattended == Unattended::Refuse;
             return if is_refused { Err(CliError::NeedsYes(done)) } else { Ok(()) };
         }

@@ -28,8 +28,6 @@ pub(crate) enum Unattended {
     Refuse,
     /// The answer counts as yes.
     GoOn,
-    /// The answer is read from standard input.
-    Read,
 }
 
 /// The stores that a command opens. The command opens no other store.

@@ -12,13 +12,12 @@ mod commands;
 mod consent;
 mod context;
 mod error;
-mod expiry;
 mod files;
-mod height;
 mod output;
 mod revocation_keystore;
 mod secret;
 mod service;
+mod shared_arguments;
 
 use std::process::ExitCode;
 

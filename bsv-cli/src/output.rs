@@ -3,11 +3,13 @@
 mod members;
 mod table;
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use bsv_server::steers;
 use clap::ColorChoice;
+use serde::Serialize;
 use serde_json::Value;
 
 pub(crate) use self::members::Members;
@@ -86,6 +88,24 @@ pub(crate) fn field(name: &str, value: &Value) -> String {
         Value::Number(value) => format!("{name:<12} {value}\n"),
         _ => String::new(),
     }
+}
+
+/// A line for a member, or nothing if the member is empty.
+pub(crate) fn line(name: &str, value: impl Display) -> String {
+    match printable(&value.to_string()) {
+        value if value.is_empty() => value,
+        value => format!("{name:<12} {value}\n"),
+    }
+}
+
+/// A value, or an empty text.
+pub(crate) fn optional(value: Option<impl Display>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A result of the command line's own.
+pub(crate) fn json(result: &impl Serialize) -> String {
+    serde_json::to_string(result).expect("results consist of texts, numbers and lists")
 }
 
 /// Text of strangers, without control characters.

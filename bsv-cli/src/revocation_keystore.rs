@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bsv_server::control::{KeystoreJson, WRITE_FIRST};
+use bsv_server::wire::{FilesToWrite, HandedKeystore, WRITE_FIRST};
 use bsv_store::{DirLock, Keystore, write_atomically};
 use clap::Args;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ pub(crate) async fn post(
         if lock.is_none() {
             lock = Some(DirLock::acquire(&dir, PROGRAM)?);
         }
-        write(&dir, &refusal.problem["files"])?;
+        write(&dir, &refusal.problem)?;
     }
     Err(CliError::CheckFailed("the service asks for too many files".to_owned()))
 }
@@ -77,23 +77,23 @@ fn absolute(dir: &Path) -> PathBuf {
 }
 
 /// The files of the keystore. There may be none.
-fn read(dir: &Path) -> Result<KeystoreJson, CliError> {
+fn read(dir: &Path) -> Result<HandedKeystore, CliError> {
     let found = if Keystore::is_in(dir) { Keystore::files_in(dir)? } else { Vec::new() };
     let files =
         found.into_iter().map(|file| (file.name, Zeroizing::new(hex::encode(&file.contents))));
-    Ok(KeystoreJson { dir: dir.to_owned(), files: files.collect::<BTreeMap<_, _>>() })
+    Ok(HandedKeystore { dir: dir.to_owned(), files: files.collect::<BTreeMap<_, _>>() })
 }
 
-/// Writes files durably.
-fn write(dir: &Path, files: &Value) -> Result<(), CliError> {
+/// Writes the files that an answer names durably.
+fn write(dir: &Path, asked: &str) -> Result<(), CliError> {
     let nonsense = || CliError::CheckFailed("the service asks for invalid files".to_owned());
-    for (name, contents) in files.as_object().ok_or_else(nonsense)? {
-        let contents = contents.as_str().unwrap_or_default();
+    let FilesToWrite { files, .. } = serde_json::from_str(asked).map_err(|_| nonsense())?;
+    for (name, contents) in files {
         let contents = hex::decode(contents).map_err(|_| nonsense())?;
-        if !Keystore::is_file_name(name) {
+        if !Keystore::is_file_name(&name) {
             return Err(nonsense());
         }
-        write_atomically(dir, name, &contents)?;
+        write_atomically(dir, &name, &contents)?;
     }
     Ok(())
 }

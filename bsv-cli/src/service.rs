@@ -15,6 +15,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, LINK};
 use hyper::http::response::Parts;
 use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -153,7 +154,7 @@ where
     let (head, mut body) = answer.into_parts();
     if !head.status.is_success() {
         let body = body.collect().await.map_err(ReachError::from)?.to_bytes();
-        return Err(Refusal::new(&String::from_utf8_lossy(&body)).into());
+        return Err(Refusal::new(String::from_utf8_lossy(&body).into_owned()).into());
     }
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(ReachError::from)?;
@@ -191,7 +192,12 @@ impl Answer {
     }
 
     /// The parsed answer.
-    pub(crate) fn value(&self) -> Result<Value, CliError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CliError> {
         Ok(serde_json::from_str(&self.body).map_err(ReachError::Nonsense)?)
+    }
+
+    /// The parsed answer of any form.
+    pub(crate) fn value(&self) -> Result<Value, CliError> {
+        self.read()
     }
 }

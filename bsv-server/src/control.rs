@@ -16,7 +16,6 @@ mod tokens;
 mod wallet;
 
 pub(crate) use api::{ControlApi, Route};
-pub use handed::{KeystoreJson, WRITE_FIRST};
 pub(crate) use identities::{STATES, is_overdue, state};
 pub(crate) use managed::{Listening, Managed};
 pub(crate) use socket::bind;

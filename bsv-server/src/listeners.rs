@@ -10,11 +10,11 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::{Config, TlsFiles};
 use crate::http::Tls;
-use crate::run::StartError;
+use crate::start_error::StartError;
 use crate::surface::Surface;
 
 /// A listener, with its TLS if it uses TLS.
-pub(crate) type Door = (Surface, TcpListener, Option<Arc<Tls>>);
+pub(crate) type BoundListener = (Surface, TcpListener, Option<Arc<Tls>>);
 
 /// Listening sockets that a service manager hands over to the process. While no server accepts,
 /// connections wait, so that a restart refuses nobody.
@@ -48,7 +48,7 @@ impl HandedSockets {
 pub(crate) fn listen(
     config: &mut Config,
     mut handed: HandedSockets,
-) -> Result<Vec<Door>, StartError> {
+) -> Result<Vec<BoundListener>, StartError> {
     let mut doors = Vec::new();
     let mut bind = |surface, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
         let tls = files.clone().map(|files| Tls::open(setting, files)).transpose()?;
@@ -56,7 +56,7 @@ pub(crate) fn listen(
             Some(socket) => take_over(socket),
             None => listen_at(*address),
         };
-        let listener = listener.map_err(listen_error(&address.to_string()))?;
+        let listener = listener.map_err(StartError::listen(address.to_string()))?;
         *address = listener.local_addr()?;
         doors.push((surface, listener, tls.map(Arc::new)));
         Ok::<_, StartError>(())
@@ -100,9 +100,4 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_send_buffer_size(SEND_BUFFER_LEN)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-pub(crate) fn listen_error(address: &str) -> impl FnOnce(io::Error) -> StartError {
-    let address = address.to_owned();
-    move |source| StartError::Listen { address, source }
 }

@@ -3,6 +3,7 @@
 //! No metric is computed by reading rows. Events are counted when they happen; other values are
 //! read from memory. No label holds the input of a stranger.
 
+mod counts;
 mod exposition;
 mod format;
 mod listener;
@@ -15,63 +16,15 @@ mod wallet;
 
 use hyper::{HeaderMap, StatusCode};
 
-pub(crate) use self::listener::ListenerCounts;
-pub(crate) use self::node::watch_node;
+pub(crate) use self::counts::Metrics;
+pub(crate) use self::listener::{METHODS, NO_ROUTE, place_of_method};
 pub(crate) use self::refused::Refused;
 
 use self::exposition::Exposition;
 use self::format::Format;
-use self::node::SeenNode;
-use crate::config::Config;
 use crate::http::{Answer, answer};
 use crate::instance::Instance;
 use crate::surface::Surface;
-
-/// The counts of an instance that do not belong to its services.
-#[derive(Debug)]
-pub(crate) struct Metrics {
-    listeners: Vec<ListenerCounts>,
-    node: SeenNode,
-    tells_balance: bool,
-}
-
-impl Metrics {
-    pub(crate) fn new(config: &Config) -> Self {
-        let minerid = config.minerid.as_ref();
-        let node_listener = minerid.and_then(|minerid| minerid.node_listener.as_ref());
-        let wallet = config.wallet.as_ref();
-        let surfaces = [
-            minerid.map(|_| Surface::MinerId),
-            node_listener.map(|_| Surface::Node),
-            wallet.map(|_| Surface::Wallet),
-            wallet.map(|_| Surface::Payments),
-        ];
-        Self {
-            listeners: surfaces.into_iter().flatten().map(ListenerCounts::new).collect(),
-            node: SeenNode::default(),
-            tells_balance: config.tells_balance,
-        }
-    }
-
-    /// The counts of a listener. The owner of the control socket is not counted.
-    pub(crate) fn listener(&self, surface: Surface) -> Option<&ListenerCounts> {
-        self.listeners.iter().find(|listener| listener.surface() == surface)
-    }
-
-    /// The listeners of the surface's service.
-    fn listeners_of(&self, surface: Surface) -> impl Iterator<Item = &ListenerCounts> {
-        self.listeners.iter().filter(move |it| service(it.surface()) == service(surface))
-    }
-}
-
-/// The main surface of the surface's service.
-fn service(surface: Surface) -> Surface {
-    match surface {
-        Surface::MinerId | Surface::Node => Surface::MinerId,
-        Surface::Wallet | Surface::Payments => Surface::Wallet,
-        Surface::Control => Surface::Control,
-    }
-}
 
 /// Answers the metrics of the process and of the surface's service.
 pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &HeaderMap) -> Answer {
@@ -86,7 +39,7 @@ pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &Head
         Surface::Wallet => wallet::write(&mut exposition, instance).await,
         _ => minerid::write(&mut exposition, instance),
     }
-    node::write(&mut exposition, instance);
+    node::write(&mut exposition, &instance.metrics.node);
     process::write(&mut exposition);
     answer::answer(StatusCode::OK, format.content_type(), exposition.finish())
 }

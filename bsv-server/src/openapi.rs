@@ -26,7 +26,7 @@ mod tests {
 
     use super::*;
     use crate::access::Scope;
-    use crate::pipeline::paths;
+    use crate::paths::paths;
 
     const SURFACES: [Surface; 3] = [Surface::Wallet, Surface::Payments, Surface::MinerId];
     /// The methods that a path can have as members.

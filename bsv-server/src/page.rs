@@ -7,6 +7,7 @@ mod busy;
 mod cache;
 mod headers;
 mod html;
+mod languages;
 mod qr;
 mod state;
 mod stream;

@@ -10,8 +10,8 @@ use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 
 use crate::access::{Caller, Denied, Scope, TokenKind};
-use crate::common_routes::{self, CommonRoutes};
-use crate::control::{self, ControlApi};
+use crate::common_routes;
+use crate::control;
 use crate::health;
 use crate::http::{self, Answer, End, LargeBodies, Matched, Missed, Received, answer};
 use crate::instance::Instance;
@@ -287,7 +287,7 @@ impl Instance {
             Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         };
-        body.end(answer)
+        answer.map(|answered| answered.in_place(body.place))
     }
 
     /// When the answer to a caller of the wallet ends early. An answer to a request that changes
@@ -336,28 +336,6 @@ impl Instance {
             Surface::Control => self.minerid.as_ref()?.pattern(path),
         }
     }
-}
-
-/// The patterns of all paths on a surface, such as `/minerid/{alias}`.
-pub fn patterns(surface: Surface) -> Vec<&'static str> {
-    paths(surface).into_iter().map(|(pattern, _)| pattern).collect()
-}
-
-/// The patterns of all paths, each with its methods, such as `GET, HEAD`.
-pub(crate) fn paths(surface: Surface) -> Vec<(&'static str, &'static str)> {
-    let mut paths: Vec<_> = CommonRoutes::paths(surface).collect();
-    match surface {
-        Surface::MinerId => paths.extend(MinerIdApi::paths()),
-        Surface::Node => paths.extend(MinerIdApi::node_paths()),
-        Surface::Wallet => paths.extend(WalletApi::paths()),
-        Surface::Payments => paths.extend(PaymentsApi::paths()),
-        Surface::Control => {
-            paths.extend(MinerIdApi::paths());
-            paths.extend(WalletApi::paths());
-            paths.extend(ControlApi::paths());
-        }
-    }
-    paths
 }
 
 const CONTROL_PREFIX: &str = "/control/";

@@ -1,47 +1,16 @@
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{Method, Request, StatusCode};
-use tracing::field::{DisplayValue, display};
+use hyper::{Request, StatusCode};
 
 use crate::http::{Answer, AwaitedBody};
 use crate::instance::Instance;
+use crate::metrics::{METHODS, NO_ROUTE, place_of_method};
+use crate::request_id::RequestId;
 use crate::surface::Surface;
-
-/// The name of a request in the log: 16 hexadecimal digits that do not soon occur again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(u64);
-
-tokio::task_local! {
-    /// The request that the current task answers.
-    static CURRENT: RequestId;
-}
-
-/// Distinguishes the ids of different processes.
-static PROCESS: LazyLock<u64> = LazyLock::new(|| getrandom::u32().map_or(0, u64::from));
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-impl RequestId {
-    fn next() -> Self {
-        Self(*PROCESS << 32 | u64::from(COUNT.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    /// The id of the request that the current task answers, for the field `request` of a log line.
-    pub(crate) fn current() -> Option<DisplayValue<Self>> {
-        CURRENT.try_with(|id| display(*id)).ok()
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -59,9 +28,9 @@ pub(crate) async fn answer_and_log(
     let mut answer = match logs_all || is_operation {
         true => {
             let logged = Box::pin(answer_logged(instance, surface, address, request));
-            CURRENT.scope(id, logged).await
+            id.scope(logged).await
         }
-        false => CURRENT.scope(id, instance.answer_peer(surface, address, request)).await,
+        false => id.scope(instance.answer_peer(surface, address, request)).await,
     };
     if logs_all || answer.status() >= StatusCode::INTERNAL_SERVER_ERROR {
         let value = HeaderValue::from_str(&id.to_string()).expect("the id consists of digits");
@@ -102,17 +71,4 @@ async fn answer_logged(
         tracing::info!(target: "bsv_server::control", operation, status, micros, request, "control");
     }
     answer
-}
-
-/// The name of unknown paths.
-pub(crate) const NO_ROUTE: &str = "none";
-
-/// The methods with their own label, and one name for all others: strangers can send any word.
-pub(crate) const METHODS: [&str; 8] =
-    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "other"];
-
-/// The index of a method in [`METHODS`].
-pub(crate) fn place_of_method(method: &Method) -> usize {
-    let place = METHODS.iter().position(|known| *known == method.as_str());
-    place.unwrap_or(METHODS.len() - 1)
 }

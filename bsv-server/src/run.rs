@@ -1,5 +1,4 @@
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,24 +6,22 @@ use std::time::Duration;
 
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Config, ConfigError, ConfigSources};
+use crate::config::{Config, ConfigSources};
 use crate::control::{self, Listening};
-use crate::http::{Limits, TlsError, serve_stream};
+use crate::http::{Limits, serve_stream};
 use crate::instance::Instance;
-use crate::listeners::{self, Door, HandedSockets, listen_error};
+use crate::listeners::{self, BoundListener, HandedSockets};
 use crate::logging::{LogForm, log_to_stderr};
-use crate::metrics::watch_node;
-use crate::opening::OpenError;
 use crate::request_log::answer_and_log;
 use crate::reread::reread_settings;
 use crate::service_manager;
 use crate::serving::{Serving, most_connections};
+use crate::start_error::StartError;
 use crate::store_check::check_stores;
 use crate::surface::Surface;
 use crate::version::{COMMIT, version};
@@ -48,41 +45,6 @@ struct Arguments {
     /// The format of the log on standard error
     #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Text)]
     log: LogForm,
-}
-
-/// Why the server could not start, or go on.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The data directory cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A listener cannot use TLS.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// A listener cannot listen.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address or path.
-        address: String,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-    /// A socket was handed over for an address that no listener has.
-    #[error(
-        "a socket that listens on {0} was handed over, but no listener in the settings has that address"
-    )]
-    UnwantedSocket(SocketAddr),
-    /// Other servers of the wallet in the database took this one for dead.
-    #[error("other servers have taken over the work of this one, as it was silent for too long")]
-    Overtaken,
-    /// The operating system refuses something that the server needs.
-    #[error("cannot start: {0}")]
-    System(#[from] io::Error),
 }
 
 /// Runs the program `bsv-server`: reads its arguments, and serves until SIGTERM or SIGINT. Answers
@@ -231,8 +193,15 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         async { tokio::join!(served, run_services(&instance, services_stopped)) };
     let stores = check_stores(&instance);
     let tokens = instance.access.follow_tokens();
-    let background =
-        async { tokio::join!(stores, watch_node(&instance), reread, tell_story, tokens) };
+    let background = async {
+        tokio::join!(
+            stores,
+            instance.metrics.node.watch(instance.health.node()),
+            reread,
+            tell_story,
+            tokens
+        )
+    };
     tokio::select! {
         _ = served_and_ended => {}
         _ = background => {}
@@ -257,13 +226,13 @@ async fn overtaken(instance: &Instance) {
 /// certificates.
 fn open_doors<'i>(
     instance: &'i Arc<Instance>,
-    doors: Vec<Door>,
+    doors: Vec<BoundListener>,
     followers: &mut JoinSet<()>,
     log: LogForm,
 ) -> Result<Serving<'i>, StartError> {
     let network_dir = &instance.config.network_dir;
     let control_path = control::socket_path(network_dir).display().to_string();
-    let control = control::bind(network_dir).map_err(listen_error(&control_path))?;
+    let control = control::bind(network_dir).map_err(StartError::listen(control_path.clone()))?;
     let mut serving = Serving::new(instance);
     let mut listening = Vec::new();
     for (surface, listener, tls) in doors {

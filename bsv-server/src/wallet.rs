@@ -11,13 +11,11 @@ mod leaving;
 mod list;
 mod pages;
 mod receipts;
-mod received;
 mod refusal;
 mod story;
 mod streams;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
-pub(crate) use leaving::describe;
 pub(crate) use refusal::STORE_AWAY;
 pub(crate) use story::Story;

@@ -29,6 +29,7 @@ static EXAMPLES: LazyLock<PathBuf> = LazyLock::new(|| build(&["--examples"]).joi
 
 /// Builds programs, and returns their directory.
 fn build(targets: &[&str]) -> PathBuf {
+    eprintln!("building with cargo: {}", targets.join(" "));
     let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
     let output = cargo()
         // This builds the whole workspace, so that dependencies have the same features as in the

@@ -82,7 +82,7 @@ fn answers(node: &Node) -> (Value, BTreeMap<String, Value>) {
     }
 }
 
-/// The last line of a scan (`bsv-cli scanminerids --json`).
+/// The last line of a scan (`bsv-cli miner scan --json`).
 pub fn of_scan(summary: &Value) -> KnownMiners {
     let mut known = KnownMiners::new();
     for miner in summary["miners"].as_array().unwrap() {

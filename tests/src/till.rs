@@ -199,7 +199,7 @@ impl Till {
     /// If that fails.
     pub fn fill(&self, satoshis: u64) {
         let id = self.invoice(satoshis);
-        self.site.cli_ok(&["faucet", &self.payment_url(&id)]);
+        self.site.cli_ok(&["wallet", "faucet", &self.payment_url(&id)]);
     }
 
     /// All payments by the wallet, the newest first.

@@ -323,9 +323,9 @@ fn a_disabled_service_opens_nothing() {
         let settings = json!({"port": 0, "minerid": off, "wallet": off});
         let check_cli = || {
             for arguments in [
-                &["listminerids"][..],
+                &["miner", "list"][..],
                 &["generateminerid", "-n", "a"],
-                &["opreturn", "-n", "a", "-t", "1"],
+                &["miner", "script", "-n", "a", "-t", "1"],
             ] {
                 let mut command = configured(cli_program(), dir.path(), source, &settings);
                 check_refused(command.args(arguments), &["the miner identity service is disabled"]);
@@ -375,7 +375,7 @@ fn mistakes_in_settings_are_named_with_their_source() {
             let server = &mut configured(server_program(), dir.path(), source, &settings);
             check_refused(server, &[place, reason]);
             for arguments in
-                [&["listminerids"][..], &["config", "check"], &["config", "check", "--json"]]
+                [&["miner", "list"][..], &["config", "check"], &["config", "check", "--json"]]
             {
                 let cli = &mut configured(cli_program(), dir.path(), source, &settings);
                 let escaped = reason.replace('"', "\\\"");
@@ -407,7 +407,7 @@ fn a_file_that_cannot_be_read_is_named() {
             let mut command = bare(program);
             command.arg("--config").arg(&file);
             if program == cli_program() {
-                command.arg("listminerids");
+                command.args(["miner", "list"]);
             }
             check_refused(&mut command, &[&format!("cannot read {}: ", file.display())]);
         }
@@ -581,7 +581,7 @@ fn a_passphrase_seals_the_keys_and_only_it_opens_them() {
 fn a_keystore_is_opened_with_a_passphrase_only_if_it_was_made_with_one() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "-n", "pool"]);
-    let mut with_passphrase = site.cli_command(&["listminerids"]);
+    let mut with_passphrase = site.cli_command(&["miner", "list"]);
     with_passphrase.env("BSV_KEYSTORE_PASSPHRASE", "x");
     let reason = "was made without a passphrase, but one is configured";
     check_refused(&mut with_passphrase, &[reason]);
@@ -590,10 +590,10 @@ fn a_keystore_is_opened_with_a_passphrase_only_if_it_was_made_with_one() {
     let mut sealing = site.cli_command(&["generateminerid", "-n", "pool"]);
     run_ok(sealing.env("BSV_KEYSTORE_PASSPHRASE", "x"));
     let reason = "is sealed, and no passphrase is configured";
-    check_refused(&mut site.cli_command(&["listminerids"]), &[reason]);
+    check_refused(&mut site.cli_command(&["miner", "list"]), &[reason]);
     check_refused(&mut site.server_command(), &[reason]);
 
-    let mut twice = site.cli_command(&["listminerids"]);
+    let mut twice = site.cli_command(&["miner", "list"]);
     twice.env("BSV_KEYSTORE_PASSPHRASE", "x");
     twice.env("BSV_CONFIG", json!({"keystorePassphraseFile": "/x"}).to_string());
     let reason = "keystorePassphraseFile and BSV_KEYSTORE_PASSPHRASE are both set: use one";
@@ -635,7 +635,7 @@ fn the_data_directory_has_a_default_for_each_user() {
         assert!(expected.join("regtest/control.sock").exists(), "{variables:?}");
         let mut cli = bare(cli_program());
         cli.env("BSV_CONFIG", &port).envs(variables.iter().copied());
-        run_ok(cli.arg("listminerids"));
+        run_ok(cli.args(["miner", "list"]));
         server.stop();
         fs::remove_dir_all(expected).unwrap();
     }

@@ -78,7 +78,7 @@ fn the_command_line_prints_the_recorded_scripts_with_and_without_a_server() {
         for case in vectors["cases"].as_array().unwrap() {
             let path: Vec<_> = case["request"]["path"].as_str().unwrap().split('/').collect();
             if let ["", "opreturn", alias, height] = path[..] {
-                let script = site.cli_ok(&["opreturn", "--name", alias, "--height", height]);
+                let script = site.cli_ok(&["miner", "script", "--name", alias, "--height", height]);
                 assert_eq!(Some(script.as_str()), vectors::expected(case, "response"));
                 let older = site.cli_ok(&["--height", height, "--name", alias]);
                 assert_eq!(older, script);

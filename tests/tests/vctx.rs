@@ -57,7 +57,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 fn vctx_state(site: &Site, alias: &str) -> Value {
-    let identities = site.cli_json(&["listminerids"]);
+    let identities = site.cli_json(&["miner", "list"]);
     let identity =
         identities.as_array().unwrap().iter().find(|identity| identity["alias"] == alias);
     identity.unwrap()["vctx"]["state"].clone()

@@ -52,11 +52,11 @@ async fn list(context: &Context) -> Result<(), CliError> {
         for log in logs {
             for entry in elements(&all[log]) {
                 table.add([
-                    log.to_owned(),
-                    number(entry, "number"),
-                    text(entry, "at"),
-                    text(entry, "event"),
-                    text(entry, "subject"),
+                    &log,
+                    &number(entry, "number"),
+                    &text(entry, "at"),
+                    &text(entry, "event"),
+                    &text(entry, "subject"),
                 ]);
             }
         }

@@ -15,9 +15,9 @@ use self::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::expiry::Expiry;
 use crate::output::{self, Members, Table, field, number, text};
 use crate::service::{Answer, ReachError};
+use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InvoiceCommand {
@@ -198,10 +198,10 @@ fn add_invoice(table: &mut Table, invoice: &Value) {
     let mut words = vec![text(invoice, "reference"), text(invoice, "description")];
     words.retain(|words| !words.is_empty());
     table.add([
-        text(invoice, "id"),
-        text(invoice, "state"),
-        number(invoice, "satoshis"),
-        text(invoice, "expiresAt"),
-        words.join("  "),
+        &text(invoice, "id"),
+        &text(invoice, "state"),
+        &number(invoice, "satoshis"),
+        &text(invoice, "expiresAt"),
+        &words.join("  "),
     ]);
 }

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
+use bsv_server::wire::KeysCheck;
 use bsv_server::{Config, OpenError};
 use bsv_store::Keystore;
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, printable};
+use crate::output::{self, printable};
 use crate::revocation_keystore;
 use crate::secret::SecretSource;
 use crate::service::ReachError;
@@ -90,15 +91,15 @@ impl VerifyArguments {
                 let path = "/control/keystore/check";
                 revocation_keystore::post(context, dir, &mut service, path, json!({}))
                     .await?
-                    .value()?
+                    .read()?
             }
             Err(CliError::Reach(ReachError::Open(
                 error @ (OpenError::Wallet(_) | OpenError::MinerId(_) | OpenError::Keystore(_)),
             ))) => check_alone(&context.config()?, &error)?,
             Err(error) => return Err(error),
         };
-        context.print(&check, || describe(&check))?;
-        match elements(&check["faults"]).len() {
+        context.print(output::json(&check), || describe(&check))?;
+        match check.faults.len() {
             0 => Ok(()),
             count => Err(CliError::CheckFailed(format!("{count} faults in the keystore"))),
         }
@@ -107,17 +108,16 @@ impl VerifyArguments {
 
 /// The result, with a line for each fault and for each alias whose revocation key may be in another
 /// keystore.
-fn describe(check: &Value) -> String {
-    let texts = |member| elements(&check[member]).iter().filter_map(Value::as_str).map(printable);
-    let faults = texts("faults").map(|fault| fault + "\n");
-    let unchecked = texts("unchecked").map(|alias| {
+fn describe(check: &KeysCheck) -> String {
+    let faults = check.faults.iter().map(|fault| printable(fault) + "\n");
+    let unchecked = check.unchecked.iter().map(|alias| {
         format!(
             "the revocation key of alias \"{alias}\" was not checked: name its keystore with \
              --revocation-keystore\n"
         )
     });
-    let readable = elements(&check["readable"]).len();
-    let not_looked_at = match elements(&check["unchecked"]).len() {
+    let readable = check.readable.len();
+    let not_looked_at = match check.unchecked.len() {
         0 => String::new(),
         count => format!(", {count} revocation keys were not checked"),
     };
@@ -126,7 +126,7 @@ fn describe(check: &Value) -> String {
 }
 
 /// Reads the keys, except revocation keys, if the service cannot be opened.
-fn check_alone(config: &Config, cause: &OpenError) -> Result<Value, CliError> {
+fn check_alone(config: &Config, cause: &OpenError) -> Result<KeysCheck, CliError> {
     let keys = &config.keystore;
     let check = keys
         .stretched_passphrase()
@@ -139,5 +139,6 @@ fn check_alone(config: &Config, cause: &OpenError) -> Result<Value, CliError> {
     }
     faults
         .push("revocation keys were not checked, because the service cannot be opened".to_owned());
-    Ok(json!({ "readable": check.readable, "faults": faults, "unchecked": [] }))
+    let readable = check.readable.into_iter().collect();
+    Ok(KeysCheck { faults, readable, unchecked: Vec::new() })
 }

@@ -9,8 +9,7 @@ pub(crate) mod scan;
 mod vctx;
 mod verify;
 
-use bsv_minerid::Alias;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 pub(crate) use self::documents::{
     BlindSigningArguments, ContactArguments, DataRefsArguments, ExtensionsArguments, KeyValue,
@@ -127,11 +126,4 @@ impl MinerCommand {
             Self::Scan(arguments) => arguments.run(context).await,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Name {
-    /// The alias of the identity
-    #[arg(long = "name", short = 'n', value_name = "ALIAS")]
-    pub(crate) alias: Alias,
 }

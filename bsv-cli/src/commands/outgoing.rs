@@ -1,12 +1,13 @@
 //! Payments by the wallet.
 
+use bsv_server::wire::{Beef, Outgoing};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, number, text};
+use crate::output::{line, optional};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutgoingCommand {
@@ -58,23 +59,17 @@ impl ListArguments {
         let query = self.before.map(|id| format!("?before={id}")).unwrap_or_default();
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.get(format!("/api/v1/outgoing{query}")).await?;
-        let payments = answer.value()?;
+        let payments: Vec<Outgoing> = answer.read()?;
         context.print(&answer.body, || {
-            if elements(&payments).is_empty() {
+            if payments.is_empty() {
                 return "There is no payment\n".to_owned();
             }
             let header = ["id", "state", "satoshis", "fee", "block", "transaction", "paid to"];
             let mut table = context.table(&header);
-            for payment in elements(&payments) {
-                table.add([
-                    number(payment, "id"),
-                    text(payment, "state"),
-                    number(payment, "satoshis"),
-                    number(payment, "fee"),
-                    number(payment, "blockHeight"),
-                    text(payment, "txid"),
-                    recipient(payment),
-                ]);
+            for payment in &payments {
+                let Outgoing { id, state, satoshis, fee, block_height, txid, .. } = payment;
+                let block = optional(*block_height);
+                table.add([id, state, satoshis, fee, &block, txid, &recipient(payment)]);
             }
             table.to_string()
         })
@@ -86,22 +81,22 @@ impl ShowArguments {
         let mut service = context.service(Stores::Wallet).await?;
         if self.beef {
             let answer = service.get(format!("/api/v1/outgoing/{}/beef", self.id)).await?;
-            let told = answer.value()?;
-            return context.print(&answer.body, || format!("{}\n", text(&told, "beef")));
+            let told: Beef = answer.read()?;
+            return context.print(&answer.body, || format!("{}\n", told.beef));
         }
         let answer = service.get(format!("/api/v1/outgoing/{}", self.id)).await?;
-        let payment = answer.value()?;
+        let payment: Outgoing = answer.read()?;
         context.print(&answer.body, || {
             [
-                format!("Payment {} is {}\n", self.id, text(&payment, "state")),
-                field("paid to", &Value::from(recipient(&payment))),
-                field("satoshis", &Value::from(number(&payment, "satoshis"))),
-                field("fee", &Value::from(number(&payment, "fee"))),
-                field("transaction", &payment["txid"]),
-                field("block", &Value::from(number(&payment, "blockHeight"))),
-                field("created", &payment["createdAt"]),
-                field("expires", &payment["expiresAt"]),
-                field("memo", &payment["memo"]),
+                format!("Payment {} is {}\n", payment.id, payment.state),
+                line("paid to", recipient(&payment)),
+                line("satoshis", payment.satoshis),
+                line("fee", payment.fee),
+                line("transaction", payment.txid),
+                line("block", optional(payment.block_height)),
+                line("created", payment.created_at),
+                line("expires", optional(payment.expires_at)),
+                line("memo", payment.memo),
             ]
             .concat()
         })
@@ -109,12 +104,12 @@ impl ShowArguments {
 }
 
 /// Describes the recipient.
-fn recipient(payment: &Value) -> String {
-    match payment["purpose"].as_str() {
-        Some("withdrawal") => format!("withdrawal {}", number(payment, "withdrawal")),
-        Some("refund") => format!("refund of invoice {}", text(payment, "invoice")),
-        Some("consolidation") => "the wallet itself".to_owned(),
-        _ => text(payment, "url"),
+fn recipient(payment: &Outgoing) -> String {
+    match payment.purpose.as_str() {
+        "withdrawal" => format!("withdrawal {}", optional(payment.withdrawal)),
+        "refund" => format!("refund of invoice {}", optional(payment.invoice.as_ref())),
+        "consolidation" => "the wallet itself".to_owned(),
+        _ => optional(payment.url.as_ref()),
     }
 }
 
@@ -129,7 +124,7 @@ impl CancelArguments {
         let waiting = context.wait("cancelling");
         let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), json!({})).await?;
         drop(waiting);
-        let payment = answer.value()?;
-        context.print(&answer.body, || format!("Payment {id} is {}\n", text(&payment, "state")))
+        let Outgoing { state, .. } = answer.read()?;
+        context.print(&answer.body, || format!("Payment {id} is {state}\n"))
     }
 }

@@ -1,12 +1,13 @@
 //! Paying.
 
+use bsv_server::wire::{Outgoing, PayPreview};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
-use crate::output::{field, number, text};
+use crate::output::{field, optional, printable};
 
 #[derive(Debug, Args)]
 pub(crate) struct PayArguments {
@@ -30,17 +31,17 @@ impl PayArguments {
         let consent = Consent::new(self.yes);
         let mut payment = json!({ "payToURL": self.url, "maxSatoshis": self.max });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask() {
             let answer = service.post("/control/wallet/pay/preview", &payment).await?;
-            let preview = answer.value()?;
+            let preview: PayPreview = answer.read()?;
             if self.dry_run {
                 return context.print(&answer.body, || format!("{}\n", describe(&preview)));
             }
             // Continuing an earlier payment spends nothing more.
-            if preview["made"].is_null() {
+            if let PayPreview::Asked { satoshis, fee, .. } = preview {
                 consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
                 // The payee may ask for more the next time.
-                payment["maxSatoshis"] = json!(self.max.unwrap_or_else(|| cost(&preview)));
+                payment["maxSatoshis"] = json!(self.max.unwrap_or(satoshis.saturating_add(fee)));
             }
         }
         let waiting = context.wait("paying");
@@ -59,35 +60,17 @@ impl PayArguments {
     }
 }
 
-/// The existing payment, or the terms of a new one.
-fn terms(preview: &Value) -> &Value {
-    Some(&preview["made"]).filter(|made| !made.is_null()).unwrap_or(preview)
-}
-
-/// The amount and the fee, in satoshis.
-fn cost(preview: &Value) -> u64 {
-    let satoshis = |name: &str| terms(preview)[name].as_u64().unwrap_or_default();
-    satoshis("satoshis").saturating_add(satoshis("fee"))
-}
-
 /// Describes what would be paid.
-fn describe(preview: &Value) -> String {
-    let terms = terms(preview);
-    let (satoshis, fee) = (number(terms, "satoshis"), number(terms, "fee"));
-    if !preview["made"].is_null() {
-        let (id, state) = (number(terms, "id"), text(terms, "state"));
-        return format!(
-            "Payment {id} of {satoshis} satoshis and a fee of {fee} is already {state}"
-        );
+fn describe(preview: &PayPreview) -> String {
+    match preview {
+        PayPreview::Made { made: Outgoing { id, satoshis, fee, state, .. } } => {
+            format!("Payment {id} of {satoshis} satoshis and a fee of {fee} is already {state}")
+        }
+        PayPreview::Asked { payee, memo, satoshis, fee, link_satoshis, .. } => {
+            let (payee, memo) = (printable(payee), printable(memo));
+            let memo = if memo.is_empty() { memo } else { format!(" for \"{memo}\"") };
+            let link = optional(link_satoshis.map(|named| format!(" (the link names {named})")));
+            format!("{payee} asks for {satoshis} satoshis{link}{memo}, and the fee is {fee}")
+        }
     }
-    let memo = match text(terms, "memo") {
-        memo if memo.is_empty() => memo,
-        memo => format!(" for \"{memo}\""),
-    };
-    let link = match number(terms, "linkSatoshis") {
-        named if named.is_empty() => named,
-        named => format!(" (the link names {named})"),
-    };
-    let payee = text(terms, "payee");
-    format!("{payee} asks for {satoshis} satoshis{link}{memo}, and the fee is {fee}")
 }

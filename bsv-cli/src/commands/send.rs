@@ -62,7 +62,7 @@ impl SendArguments {
             Amount::All => asked["all"] = json!(true),
         }
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask() {
             asked["dryRun"] = json!(true);
             let answer = service.post("/api/v1/withdrawals", &asked).await?;
             let preview = answer.value()?;

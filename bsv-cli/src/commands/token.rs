@@ -1,14 +1,13 @@
 //! The tokens of callers.
 
-use bsv_server::Grant;
+use bsv_server::{Grant, wire};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::expiry::Expiry;
-use crate::output::{elements, printable, text};
+use crate::output::{self, optional};
+use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
@@ -57,46 +56,34 @@ impl TokenCommand {
 
 impl CreateArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let token = json!({
-            "label": self.label,
-            "scopes": self.scopes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "expiresAt": self.expiry.moment(),
-        });
+        let token = wire::WantedToken {
+            label: self.label,
+            scopes: self.scopes.iter().map(ToString::to_string).collect(),
+            expires_at: self.expiry.moment(),
+        };
         let mut service = context.service(Stores::Tokens).await?;
-        let answer = service.post("/control/tokens", token).await?;
-        let token = answer.value()?;
-        context.print(&answer.body, || format!("{}\n", text(&token, "token")))?;
-        context.advise(&format!("This is token {}. It is not shown again.", text(&token, "id")))
+        let answer = service.post("/control/tokens", output::json(&token)).await?;
+        let wire::Token { id, token, .. } = answer.read()?;
+        context.print(&answer.body, || format!("{}\n", *token.unwrap_or_default()))?;
+        context.advise(&format!("This is token {id}. It is not shown again."))
     }
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let answer = context.service(Stores::Tokens).await?.get("/control/tokens").await?;
-    let tokens = answer.value()?;
+    let tokens: Vec<wire::Token> = answer.read()?;
     context.print(&answer.body, || {
-        if elements(&tokens).is_empty() {
+        if tokens.is_empty() {
             return "There is no token: make one with token create\n".to_owned();
         }
         let mut table = context.table(&["id", "label", "scopes", "created", "expires"]);
-        for token in elements(&tokens) {
-            table.add([
-                text(token, "id"),
-                text(token, "label"),
-                scopes(token),
-                text(token, "createdAt"),
-                match token["isExpired"].as_bool() {
-                    Some(true) => format!("expired {}", text(token, "expiresAt")),
-                    _ => text(token, "expiresAt"),
-                },
-            ]);
+        for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in &tokens {
+            let expired = if *is_expired { "expired " } else { "" };
+            let expiry = expired.to_owned() + &optional(expires_at.as_ref());
+            table.add([id, label, &scopes.join(" "), created_at, &expiry]);
         }
         table.to_string()
     })
-}
-
-fn scopes(token: &Value) -> String {
-    let scopes = elements(&token["scopes"]).iter().filter_map(Value::as_str);
-    scopes.map(printable).collect::<Vec<_>>().join(" ")
 }
 
 impl RevokeArguments {

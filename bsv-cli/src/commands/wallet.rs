@@ -1,12 +1,13 @@
 //! The wallet itself.
 
+use bsv_server::wire;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, number, printable, text};
+use crate::output::{self, line, number, optional, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
@@ -18,9 +19,6 @@ pub(crate) enum WalletCommand {
     ///
     /// Whoever sees the words can take the money. This asks before it prints them.
     Words(WordsArguments),
-    /// The former name of words
-    #[command(name = "backup-words", hide = true)]
-    BackupWords(WordsArguments),
     /// Make the running server accept the system's clock
     ///
     /// If the clock jumps by two hours or more, or is two hours or more behind the newest block,
@@ -83,9 +81,6 @@ impl WalletCommand {
             Self::Balance(arguments) => arguments.run(context).await,
             Self::Receipts(arguments) => arguments.run(context).await,
             Self::Words(arguments) => arguments.run(context).await,
-            Self::BackupWords(arguments) => {
-                arguments.run(&context.with_unattended(Unattended::Read)).await
-            }
             Self::AcceptClock(arguments) => arguments.run(context).await,
             Self::Consolidate(arguments) => arguments.run(context).await,
             Self::Rescan(arguments) => arguments.run(context).await,
@@ -99,22 +94,18 @@ impl BalanceArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let path = if self.details { "/api/v1/balance/details" } else { "/api/v1/balance" };
         let answer = service.get(path).await?;
-        let balance = answer.value()?;
+        let wire::Balance { satoshis, parts } = answer.read()?;
         context.print(&answer.body, || {
-            let parts = [
-                "confirmed",
-                "unconfirmed",
-                "reserved",
-                "contested",
-                "immature",
-                "waiting",
-                "coins",
-            ];
-            let parts = parts.into_iter().map(|part| field(part, &balance[part]));
-            [format!("{} satoshis\n", number(&balance, "satoshis"))]
-                .into_iter()
-                .chain(parts)
-                .collect()
+            let total = format!("{satoshis} satoshis\n");
+            let Some(parts) = parts else { return total };
+            total
+                + &line("confirmed", parts.confirmed)
+                + &line("unconfirmed", parts.unconfirmed)
+                + &line("reserved", parts.reserved)
+                + &line("contested", parts.contested)
+                + &line("immature", parts.immature)
+                + &line("waiting", parts.waiting)
+                + &line("coins", parts.coins)
         })
     }
 }
@@ -125,23 +116,17 @@ impl ReceiptsArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("/api/v1/receipts?unassigned=true&limit=100{before}");
         let answer = service.get(path).await?;
-        let receipts = answer.value()?;
+        let receipts: Vec<wire::UnassignedReceipt> = answer.read()?;
         context.print(&answer.body, || {
-            if elements(&receipts).is_empty() {
+            if receipts.is_empty() {
                 return "There is no receipt without an invoice\n".to_owned();
             }
             let header = ["id", "transaction", "output", "satoshis", "state", "block", "user"];
             let mut table = context.table(&header);
-            for receipt in elements(&receipts) {
-                table.add([
-                    text(receipt, "id"),
-                    text(receipt, "txid"),
-                    number(receipt, "vout"),
-                    number(receipt, "satoshis"),
-                    text(receipt, "state"),
-                    number(receipt, "blockHeight"),
-                    number(receipt, "user"),
-                ]);
+            for wire::UnassignedReceipt { receipt, user } in &receipts {
+                let wire::Receipt { id, txid, vout, satoshis, state, block_height, .. } = receipt;
+                let (block, user) = (optional(*block_height), optional(*user));
+                table.add([id, txid, vout, satoshis, state, &block, &user]);
             }
             table.to_string()
         })
@@ -184,20 +169,19 @@ impl ConsolidateArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("combining coins");
-        let mut payments = Vec::new();
+        let mut payments: Vec<wire::Outgoing> = Vec::new();
         loop {
             let answer = service.post("/control/wallet/consolidate", json!({})).await?;
-            match answer.value()?["payment"].take() {
-                Value::Null => break,
-                payment => payments.push(payment),
-            }
+            let Some(payment) = answer.read::<wire::Consolidated>()?.payment else { break };
             // A transaction that the node refuses keeps its coins, so this stops.
-            if payments.last().is_some_and(|payment| payment["state"] != "settled") {
+            let is_settled = payment.state == "settled";
+            payments.push(payment);
+            if !is_settled {
                 break;
             }
         }
         drop(waiting);
-        context.print(Value::from(payments.clone()), || match payments.len() {
+        context.print(output::json(&payments), || match payments.len() {
             0 => "There are no 20 coins with 6 confirmations\n".to_owned(),
             count => format!("Coins are combined in {count} transactions\n"),
         })

@@ -3,14 +3,16 @@
 mod deliveries;
 
 use bsv_invoicing::{MAX_SECRET_GRACE, WebhookId};
+use bsv_server::wire::{Attempt, Webhook, WebhookSecret};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::deliveries::path;
 use super::event;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, number, text};
+use crate::output::{line, optional};
 use crate::service::Answer;
 
 #[derive(Debug, Subcommand)]
@@ -125,10 +127,6 @@ impl WebhookCommand {
     }
 }
 
-fn path(id: WebhookId) -> String {
-    format!("/api/v1/webhooks/{id}")
-}
-
 impl CreateArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let after = match self.after.parse::<u64>() {
@@ -144,30 +142,22 @@ impl CreateArguments {
         });
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post("/api/v1/webhooks", webhook).await?;
-        let webhook = answer.value()?;
-        context.print(&answer.body, || format!("{}\n", text(&webhook, "secret")))?;
-        let id = text(&webhook, "id");
+        let Webhook { id, secret, .. } = answer.read()?;
+        context.print(&answer.body, || format!("{}\n", *secret.unwrap_or_default()))?;
         context.advise(&format!("This is the secret of webhook {id}. It is not shown again."))
     }
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let answer = context.service(Stores::Wallet).await?.get("/api/v1/webhooks").await?;
-    let webhooks = answer.value()?;
+    let webhooks: Vec<Webhook> = answer.read()?;
     context.print(&answer.body, || {
-        if elements(&webhooks).is_empty() {
+        if webhooks.is_empty() {
             return "There is no webhook: make one with webhook create\n".to_owned();
         }
         let mut table = context.table(&["id", "state", "behind", "types", "url", "description"]);
-        for webhook in elements(&webhooks) {
-            table.add([
-                text(webhook, "id"),
-                text(webhook, "state"),
-                number(webhook, "behind"),
-                text(webhook, "types"),
-                text(webhook, "url"),
-                text(webhook, "description"),
-            ]);
+        for Webhook { id, state, behind, types, url, description, .. } in &webhooks {
+            table.add([id, state, behind, types, url, description]);
         }
         table.to_string()
     })
@@ -175,24 +165,21 @@ async fn list(context: &Context) -> Result<(), CliError> {
 
 /// Shows a webhook, with a line for each field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
-    let webhook = answer.value()?;
+    let webhook: Webhook = answer.read()?;
     context.print(&answer.body, || {
-        let order = match webhook["inOrder"] == true {
-            true => "one event at a time",
-            false => "8 at once",
-        };
+        let order = if webhook.in_order { "one event at a time" } else { "8 at once" };
         [
-            format!("Webhook {} is {}\n", text(&webhook, "id"), text(&webhook, "state")),
-            field("url", &webhook["url"]),
-            field("types", &webhook["types"]),
-            field("description", &webhook["description"]),
-            field("sends", &Value::from(order)),
-            field("created", &webhook["createdAt"]),
-            field("cursor", &webhook["cursor"]),
-            field("behind", &webhook["behind"]),
-            field("last success", &webhook["lastSuccessAt"]),
-            field("failing", &webhook["failingSince"]),
-            field("next attempt", &webhook["nextAttemptAt"]),
+            format!("Webhook {} is {}\n", webhook.id, webhook.state),
+            line("url", webhook.url),
+            line("types", webhook.types),
+            line("description", webhook.description),
+            line("sends", order),
+            line("created", webhook.created_at),
+            line("cursor", webhook.cursor),
+            line("behind", webhook.behind),
+            line("last success", optional(webhook.last_success_at)),
+            line("failing", optional(webhook.failing_since)),
+            line("next attempt", optional(webhook.next_attempt_at)),
         ]
         .concat()
     })
@@ -223,8 +210,8 @@ impl SecretArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let grace = json!({ "graceSeconds": grace_seconds });
         let answer = service.post(format!("{}/secret", path(id)), grace).await?;
-        let secret = answer.value()?;
-        context.print(&answer.body, || format!("{}\n", text(&secret, "secret")))?;
+        let WebhookSecret { secret } = answer.read()?;
+        context.print(&answer.body, || format!("{}\n", *secret))?;
         context.advise(&format!(
             "This is the new secret of webhook {id}. It is not shown again. The previous secret also \
              signs for another {grace_seconds} s."
@@ -239,11 +226,11 @@ impl TestArguments {
         let waiting = context.wait("waiting for the endpoint");
         let answer = service.post(format!("{}/test", path(self.id)), json!({})).await?;
         drop(waiting);
-        let attempt = answer.value()?;
+        let attempt: Attempt = answer.read()?;
         context.print(&answer.body, || {
-            format!("{}\n{}", deliveries::outcome(&attempt), field("answer", &attempt["answer"]))
+            format!("{}\n{}", deliveries::outcome(&attempt), line("answer", &attempt.answer))
         })?;
-        match attempt["status"].as_u64() {
+        match attempt.status {
             Some(200..=299) => Ok(()),
             _ => Err(CliError::Told),
         }

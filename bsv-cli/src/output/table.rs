@@ -5,6 +5,8 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Width,
 };
 
+use super::printable;
+
 /// Rows under a header. In a terminal they are wrapped to its width. Elsewhere each row is one line
 /// of any length.
 #[derive(Debug)]
@@ -36,8 +38,9 @@ impl Table {
         self
     }
 
-    pub(crate) fn add<const N: usize>(&mut self, row: [String; N]) {
-        self.rows.push(row.into());
+    /// Adds a row. Control characters are escaped.
+    pub(crate) fn add<const N: usize>(&mut self, row: [&dyn fmt::Display; N]) {
+        self.rows.push(row.map(|cell| printable(&cell.to_string())).into());
     }
 
     fn build(&self) -> comfy_table::Table {

@@ -2,7 +2,7 @@ use std::io;
 
 use bsv_server::OpenError;
 use bsv_server::http::BrokenOff;
-use serde_json::Value;
+use serde::Deserialize;
 use thiserror::Error;
 
 /// A refusal of the service.
@@ -14,7 +14,7 @@ pub(crate) struct Refusal {
     /// The reason, which may quote text of strangers.
     pub(crate) reason: String,
     /// The whole answer.
-    pub(crate) problem: Value,
+    pub(crate) problem: String,
 }
 
 /// Why the service could not be reached.
@@ -34,10 +34,16 @@ pub(crate) enum ReachError {
 
 impl Refusal {
     /// Parses a problem document.
-    pub(super) fn new(body: &str) -> Self {
-        let problem: Value = serde_json::from_str(body).unwrap_or_default();
-        let code = problem["code"].as_str().unwrap_or("internal-error").to_owned();
-        let reason = problem["detail"].as_str().unwrap_or(body).to_owned();
-        Self { code, reason, problem }
+    pub(super) fn new(body: String) -> Self {
+        #[derive(Deserialize)]
+        struct Problem {
+            code: String,
+            detail: String,
+        }
+        let Problem { code, detail } = serde_json::from_str(&body).unwrap_or_else(|_| Problem {
+            code: "internal-error".to_owned(),
+            detail: body.clone(),
+        });
+        Self { code, reason: detail, problem: body }
     }
 }

@@ -1,20 +1,17 @@
 //! Keystores of revocation keys whose files the command line hands over, because the service may be
 //! unable to reach their directory.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bsv_store::{HandedFiles, KeystoreFile};
 use bytes::Bytes;
 use hyper::StatusCode;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-use super::managed::bad_request;
 use crate::http::{Answer, Problem, answer};
+use crate::wire::{FilesToWrite, HandedKeystore, WRITE_FIRST};
 
 /// The files of a keystore that were handed over.
 pub(super) type Handed = Arc<HandedFiles>;
@@ -26,19 +23,6 @@ struct HandingOver {
     revocation_keystore: Option<Box<RawValue>>,
 }
 
-/// A keystore: its directory, which is used only in messages, and its files in hexadecimal.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeystoreJson {
-    /// The directory.
-    pub dir: PathBuf,
-    /// The files by name, in hexadecimal.
-    pub files: BTreeMap<String, Zeroizing<String>>,
-}
-
-/// The code of an answer that names files to write before the request is repeated.
-pub const WRITE_FIRST: &str = "write-first";
-
 /// The keystore that a request hands over, if its body is an object with one.
 pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
     let Ok(HandingOver { revocation_keystore: Some(keystore) }) = serde_json::from_slice(body)
@@ -46,16 +30,17 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
         return Ok(None);
     };
     let keystore = serde_json::from_str(keystore.get());
-    let KeystoreJson { dir, files } =
-        keystore.map_err(|_| bad_request("revocationKeystore has to be {\"dir\", \"files\"}"))?;
+    let HandedKeystore { dir, files } = keystore
+        .map_err(|_| Problem::bad_request("revocationKeystore has to be {\"dir\", \"files\"}"))?;
     let files = files.into_iter().map(|(name, contents)| {
         let contents = hex::decode(&*contents).map(Zeroizing::new);
         contents.map(|contents| KeystoreFile { name, contents })
     });
     let files: Vec<_> = files
         .collect::<Result<_, _>>()
-        .map_err(|_| bad_request("the files of revocationKeystore are hexadecimal"))?;
-    let handed = HandedFiles::new(dir, files).map_err(|error| bad_request(error.to_string()))?;
+        .map_err(|_| Problem::bad_request("the files of revocationKeystore are hexadecimal"))?;
+    let handed =
+        HandedFiles::new(dir, files).map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(Some(Arc::new(handed)))
 }
 
@@ -71,9 +56,10 @@ pub(super) fn or_write_first(
     if unwritten.is_empty() || answered.is_ok() {
         return answered;
     }
-    let files: BTreeMap<_, _> =
-        unwritten.iter().map(|file| (&file.name, hex::encode(&file.contents))).collect();
-    let detail = "files of the keystore must be written first";
-    let body = json!({ "code": WRITE_FIRST, "detail": detail, "files": files });
+    let body = FilesToWrite {
+        code: WRITE_FIRST.to_owned(),
+        detail: "files of the keystore must be written first".to_owned(),
+        files: unwritten.iter().map(|it| (it.name.clone(), hex::encode(&it.contents))).collect(),
+    };
     Ok(answer::json(StatusCode::CONFLICT, &body))
 }

@@ -20,7 +20,7 @@ use self::describe::contact_json;
 pub(crate) use self::describe::{STATES, is_overdue, state};
 pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::handed::{Handed, handed, or_write_first};
-use super::managed::{Managed, bad_request, parse};
+use super::managed::{Managed, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::minerid::{MinerIds, Refusal};
 
@@ -198,7 +198,7 @@ async fn answer_with(
         Route::Contact => {
             let alias = named(alias)?;
             let contact = MinerContact::from_json(text(body)?)
-                .map_err(|error| bad_request(error.to_string()))?;
+                .map_err(|error| Problem::bad_request(error.to_string()))?;
             let whole = managed.on_identities(move |ids| ids.set_contact(&alias, &contact)).await?;
             ok(contact_json(&whole))
         }
@@ -233,7 +233,7 @@ async fn generate(
             let keys = managed.revocation_keys.open(handed).await?;
             managed.on_identities(move |ids| ids.generate_miner_info(&made, &keys)).await?;
         }
-        Some(_) => return Err(bad_request("the protocol is 0.2 or 1.0")),
+        Some(_) => return Err(Problem::bad_request("the protocol is 0.2 or 1.0")),
     }
     // The blocks from here on are watched.
     check_newest(managed, &alias).await?;
@@ -291,7 +291,7 @@ async fn change(
         }
         Change::Extensions => {
             let extensions = CanonicalJson::from_text(text(body)?)
-                .map_err(|error| bad_request(error.to_string()))?;
+                .map_err(|error| Problem::bad_request(error.to_string()))?;
             managed.on_identities(move |ids| ids.set_extensions(&named, extensions)).await
         }
         Change::Data => {
@@ -339,7 +339,7 @@ async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<
 
 async fn sweep(managed: &Managed, alias: &Alias, request: &SweepJson) -> Result<Value, Problem> {
     let to = Address::parse(&request.address, managed.network);
-    let to = to.map_err(|error| bad_request(error.to_string()))?;
+    let to = to.map_err(|error| Problem::bad_request(error.to_string()))?;
     let (ids, node) = (managed.ids()?, managed.node()?);
     let named = outpoint(request.outpoint.as_deref())?;
     let swept = match request.dry_run {
@@ -366,17 +366,17 @@ async fn sweep(managed: &Managed, alias: &Alias, request: &SweepJson) -> Result<
 
 fn outpoint(text: Option<&str>) -> Result<Option<OutPoint>, Problem> {
     let outpoint = text.map(str::parse).transpose();
-    outpoint.map_err(|error| bad_request(format!("{error}")))
+    outpoint.map_err(|error| Problem::bad_request(format!("{error}")))
 }
 
 fn named(alias: &str) -> Result<Alias, Problem> {
-    alias.parse().map_err(|error| bad_request(format!("{error}")))
+    alias.parse().map_err(|error| Problem::bad_request(format!("{error}")))
 }
 
 fn public_key(text: &str) -> Result<PublicKey, Problem> {
-    text.parse().map_err(|error| bad_request(format!("{error}")))
+    text.parse().map_err(|error| Problem::bad_request(format!("{error}")))
 }
 
 fn text(body: &Bytes) -> Result<&str, Problem> {
-    std::str::from_utf8(body).map_err(|_| bad_request("the text is not UTF-8"))
+    std::str::from_utf8(body).map_err(|_| Problem::bad_request("the text is not UTF-8"))
 }

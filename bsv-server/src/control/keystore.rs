@@ -72,7 +72,7 @@ async fn change_passphrase(
 ) -> Result<(), Problem> {
     let NewPassphraseJson { passphrase } = new;
     if passphrase.expose_secret().is_empty() {
-        return Err(keystore_problem(&KeystoreError::EmptyPassphrase));
+        return Err(KeystoreError::EmptyPassphrase.into());
     }
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
@@ -93,8 +93,8 @@ async fn change_passphrase(
     });
     let problem = match changed.await.expect("the task neither panics nor is cancelled") {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(keystore_problem(&error)),
-        Ok(Err(error)) => keystore_problem(&error),
+        Ok(Err(error @ KeystoreError::NotDurable(_))) => return Err(error.into()),
+        Ok(Err(error)) => error.into(),
         Err(problem) => problem,
     };
     managed.note(KeyEvent::Failed, KeyEvent::PassphraseChanged.name()).await?;
@@ -106,12 +106,4 @@ pub(super) fn parse_passphrase<T: DeserializeOwned>(body: &Bytes) -> Result<T, P
     serde_json::from_slice(body).map_err(|_| {
         Problem::of_status(StatusCode::BAD_REQUEST, "the body must be {\"passphrase\": \"…\"}")
     })
-}
-
-fn keystore_problem(error: &KeystoreError) -> Problem {
-    let status = match error {
-        KeystoreError::EmptyPassphrase => StatusCode::BAD_REQUEST,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    Problem::of_status(status, error.to_string())
 }

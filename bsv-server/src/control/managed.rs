@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 
 use bsv_invoicing::Wallet;
 use bsv_network::NodeRpc;
-use bsv_store::{KeyEvent, Keystore};
+use bsv_store::{KeyEvent, Keystore, KeystoreError};
 use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -17,7 +17,7 @@ use crate::health::Health;
 use crate::http::Problem;
 use crate::minerid::{MinerIds, Refusal};
 use crate::opening::{Failures, Stores, own_dirs};
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 use crate::surface::Surface;
 
 /// The things that an operator manages: the identities, the wallet, and their keys and settings.
@@ -168,15 +168,21 @@ impl From<bsv_minerid::Error> for Problem {
     }
 }
 
+impl From<KeystoreError> for Problem {
+    fn from(error: KeystoreError) -> Self {
+        let status = match error {
+            KeystoreError::EmptyPassphrase => StatusCode::BAD_REQUEST,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::of_status(status, error.to_string())
+    }
+}
+
 /// Parses the body of a request.
 pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(&mut deserializer);
-    let read = read.map_err(|error| bad_request(error.to_string()))?;
-    deserializer.end().map_err(|error| bad_request(error.to_string()))?;
+    let read = read.map_err(|error| Problem::bad_request(error.to_string()))?;
+    deserializer.end().map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(read)
-}
-
-pub(super) fn bad_request(detail: impl Into<String>) -> Problem {
-    Problem::of_status(StatusCode::BAD_REQUEST, detail)
 }

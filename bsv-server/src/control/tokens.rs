@@ -3,23 +3,13 @@ use std::sync::Arc;
 use bsv_invoicing::Timestamp;
 use bsv_store::KeyEvent;
 use hyper::{Method, StatusCode};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::managed::{Managed, bad_request};
+use super::managed::Managed;
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 use crate::wallet::STORE_AWAY;
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct TokenJson {
-    #[serde(default)]
-    label: String,
-    scopes: Vec<String>,
-    expires_at: Option<String>,
-}
+use crate::wire;
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
@@ -56,12 +46,10 @@ pub(super) async fn answer(
 }
 
 async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
-    let draft = read_draft(request.body()).map_err(bad_request)?;
+    let draft = read_draft(request.body()).map_err(Problem::bad_request)?;
     let (text, token) = draft.make()?;
-    let mut body = describe(&token);
-    body["token"] = text.as_str().into();
-    let scopes: Vec<_> = token.grants.iter().map(ToString::to_string).collect();
-    let subject = format!("{} with {}", token.id, scopes.join(", "));
+    let body = wire::Token { token: Some(text), ..describe(&token) };
+    let subject = format!("{} with {}", token.id, body.scopes.join(", "));
     managed.note(KeyEvent::TokenMade, &subject).await?;
     let issued = on_disk(&managed.tokens, move |tokens| tokens.issue(token)).await;
     // After a failure of the disk or the database, the token may be stored.
@@ -94,7 +82,7 @@ async fn on_disk<T: Send + 'static>(
 }
 
 fn read_draft(body: &[u8]) -> Result<TokenDraft, String> {
-    let TokenJson { label, scopes, expires_at } =
+    let wire::WantedToken { label, scopes, expires_at } =
         serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let grants = Grant::parse_all(&scopes).map_err(|error| error.to_string())?;
     let expires_at = expires_at.map(|text| Timestamp::parse_storable(&text)).transpose();
@@ -102,15 +90,16 @@ fn read_draft(body: &[u8]) -> Result<TokenDraft, String> {
     Ok(TokenDraft { label, grants, expires_at })
 }
 
-fn describe(token: &IssuedToken) -> Value {
-    json!({
-        "id": token.id,
-        "label": token.label,
-        "scopes": token.grants.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "createdAt": token.created_at.to_string(),
-        "expiresAt": token.expires_at.map(|at| at.to_string()),
-        "isExpired": token.is_expired(),
-    })
+fn describe(token: &IssuedToken) -> wire::Token {
+    wire::Token {
+        created_at: token.created_at.to_string(),
+        expires_at: token.expires_at.map(|at| at.to_string()),
+        id: token.id.clone(),
+        is_expired: token.is_expired(),
+        label: token.label.clone(),
+        scopes: token.grants.iter().map(ToString::to_string).collect(),
+        token: None,
+    }
 }
 
 impl From<ChangeError> for Problem {

@@ -2,11 +2,11 @@ use bsv_invoicing::{PayDraft, PaymentPreview, faucet};
 use bsv_tx::Network;
 use hyper::StatusCode;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::managed::{Managed, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::wallet::describe;
+use crate::wire;
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
@@ -67,11 +67,13 @@ pub(super) async fn answer(
         }
         Route::Preview => {
             let PayDraft { pay_to_url, .. } = PayDraft::from_json(request.body())?;
-            describe_preview(&wallet.preview_payment(&pay_to_url).await?)
+            let preview = wire::PayPreview::from(wallet.preview_payment(&pay_to_url).await?);
+            return Ok(answer::json(StatusCode::OK, &preview));
         }
         Route::Consolidate => {
             let payment = wallet.consolidate().await?;
-            json!({ "payment": payment.as_ref().map(describe) })
+            let payment = payment.as_ref().map(wire::Outgoing::from);
+            return Ok(answer::json(StatusCode::OK, &wire::Consolidated { payment }));
         }
         Route::Faucet => {
             let FaucetJson { url } = parse(request.body())?;
@@ -86,25 +88,27 @@ pub(super) async fn answer(
     Ok(answer::json(StatusCode::OK, &body))
 }
 
-fn describe_preview(preview: &PaymentPreview) -> Value {
-    match preview {
-        PaymentPreview::Made(payment) => json!({ "made": describe(payment) }),
-        PaymentPreview::Asked {
-            payee,
-            memo,
-            satoshis,
-            fee,
-            fee_rate,
-            link_satoshis,
-            expires_at,
-        } => json!({
-            "payee": payee,
-            "memo": memo,
-            "satoshis": satoshis,
-            "fee": fee,
-            "feeRate": fee_rate,
-            "linkSatoshis": link_satoshis,
-            "expiresAt": expires_at.to_string(),
-        }),
+impl From<PaymentPreview> for wire::PayPreview {
+    fn from(preview: PaymentPreview) -> Self {
+        match preview {
+            PaymentPreview::Made(payment) => Self::Made { made: wire::Outgoing::from(&*payment) },
+            PaymentPreview::Asked {
+                payee,
+                memo,
+                satoshis,
+                fee,
+                fee_rate,
+                link_satoshis,
+                expires_at,
+            } => Self::Asked {
+                expires_at: expires_at.to_string(),
+                fee,
+                fee_rate,
+                link_satoshis,
+                memo,
+                payee,
+                satoshis,
+            },
+        }
     }
 }

@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use super::body::LargePlace;
+use super::body::{LargePlace, SMALL};
 
 /// The body of an answer: whole in memory, or streamed as its parts become ready.
 pub enum AnswerBody {
@@ -37,6 +37,17 @@ impl AnswerBody {
         match self {
             Self::Stream(_) | Self::Events(_) => Self::Until(Box::new(self), end),
             whole => whole,
+        }
+    }
+
+    /// The same body with the place of the request that it answers. The place becomes free at once,
+    /// or when the answer was sent: a large answer holds as much memory as the body that it repeats.
+    pub(crate) fn in_place(self, place: Option<LargePlace>) -> Self {
+        match (self, place) {
+            (Self::Whole(whole), Some(place)) if whole.size_hint().lower() > SMALL as u64 => {
+                Self::Large(whole, place)
+            }
+            (body, _) => body,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
 use hyper::{HeaderMap, StatusCode};
@@ -14,7 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::peers::widest_network;
-use super::{Answer, AnswerBody};
 
 /// Why the body of a request could not be read.
 #[derive(Debug, Error)]
@@ -49,7 +48,7 @@ const SLOWEST: u32 = 32 << 10;
 const MAX_DISCARDED: usize = 32 << 20;
 
 /// The size, in bytes, above which a body is large. Nearly all bodies are smaller.
-const SMALL: usize = 64 << 10;
+pub(super) const SMALL: usize = 64 << 10;
 /// How many large bodies are held at once.
 const LARGE_AT_ONCE: usize = 16;
 /// How many of them one peer may have.
@@ -134,24 +133,7 @@ pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
 #[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) bytes: Bytes,
-    place: Option<LargePlace>,
-}
-
-impl Collected {
-    /// Frees the place, at once or when the answer was sent: a large answer holds as much memory as
-    /// the body that it repeats.
-    pub(crate) fn end(self, answer: Answer) -> Answer {
-        answer.map(|body| match (body, self.place) {
-            (AnswerBody::Whole(whole), Some(place)) if is_large(&whole) => {
-                AnswerBody::Large(whole, place)
-            }
-            (body, _) => body,
-        })
-    }
-}
-
-fn is_large(body: &Full<Bytes>) -> bool {
-    body.size_hint().lower() > SMALL as u64
+    pub(crate) place: Option<LargePlace>,
 }
 
 /// Reads a whole body of at most `max_len` bytes from `peer`. The body must arrive at a rate of at
@@ -326,7 +308,7 @@ mod tests {
             let body = Frames(vec![&[b'a'; SMALL], b"b"]);
             let collected = collect(body, 2 * SMALL, &large, peer).await.unwrap();
             let answer = answer::text(StatusCode::OK, vec![b'a'; len]);
-            let answer = collected.end(answer);
+            let answer = answer.map(|body| body.in_place(collected.place));
             assert_eq!(!locked(&large.peers).is_empty(), is_held, "{len}");
             assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), len);
             assert!(locked(&large.peers).is_empty());

@@ -53,6 +53,11 @@ impl Problem {
         Self::new(status, code, detail)
     }
 
+    /// A request that makes no sense.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::of_status(StatusCode::BAD_REQUEST, detail)
+    }
+
     /// Adds the faults of a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
         let messages = messages.iter().cloned().map(shorten);

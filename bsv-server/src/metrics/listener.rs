@@ -8,8 +8,7 @@ use hyper::{Method, StatusCode};
 use super::Refused;
 use super::exposition::{Family, Histogram};
 use crate::http::Connections;
-use crate::pipeline::patterns;
-use crate::request_log::{METHODS, NO_ROUTE, place_of_method};
+use crate::paths::patterns;
 use crate::surface::Surface;
 
 /// The answers and connections of a listener. Concurrent threads count without waiting and without
@@ -35,6 +34,12 @@ struct Shard {
 
 /// About the number of threads that answer requests.
 const SHARDS: usize = 8;
+/// The name of unknown paths.
+pub(crate) const NO_ROUTE: &str = "none";
+
+/// The methods with their own label, and one name for all others: strangers can send any word.
+pub(crate) const METHODS: [&str; 8] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "other"];
 /// The statuses with their own label, and one name for all others.
 const STATUSES: [&str; 23] = [
     "200", "201", "202", "204", "304", "400", "401", "403", "404", "405", "406", "408", "409",
@@ -138,6 +143,12 @@ impl Shard {
 
 fn cell(route: usize, method: usize, status: usize) -> usize {
     (route * METHODS.len() + method) * STATUSES.len() + status
+}
+
+/// The index of a method in [`METHODS`].
+pub(crate) fn place_of_method(method: &Method) -> usize {
+    let place = METHODS.iter().position(|known| *known == method.as_str());
+    place.unwrap_or(METHODS.len() - 1)
 }
 
 fn place_of_status(status: StatusCode) -> usize {

@@ -6,11 +6,10 @@ use bsv_tx::BlockHash;
 use tokio::time::sleep;
 
 use super::exposition::{Exposition, Number};
-use crate::instance::Instance;
 
 /// The last known state of the node.
 #[derive(Debug, Default)]
-pub(super) struct SeenNode(Mutex<Option<Seen>>);
+pub(crate) struct SeenNode(Mutex<Option<Seen>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -30,22 +29,6 @@ struct Tip {
 /// How often the node is asked.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Asks the node for its tip, for as long as it is polled. Requests for metrics never wait for the
-/// node.
-pub(crate) async fn watch_node(instance: &Instance) {
-    let Some(node) = instance.health.node() else { return };
-    let seen = &instance.metrics.node;
-    loop {
-        let last = seen.get().and_then(|seen| seen.tip);
-        let found = look(node, last).await;
-        if let Err(error) = &found {
-            tracing::debug!("cannot ask the node for its tip: {error}");
-        }
-        seen.set(Seen { is_reachable: found.is_ok(), tip: found.ok().or(last) });
-        sleep(PERIOD).await;
-    }
-}
-
 async fn look(node: &NodeRpc, last: Option<Tip>) -> Result<Tip, NodeError> {
     loop {
         let tip = node.tip().await?;
@@ -60,8 +43,8 @@ async fn look(node: &NodeRpc, last: Option<Tip>) -> Result<Tip, NodeError> {
 }
 
 /// Writes the state of the node, if there is one.
-pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {
-    let Some(Seen { is_reachable, tip }) = instance.metrics.node.get() else { return };
+pub(super) fn write(exposition: &mut Exposition, seen: &SeenNode) {
+    let Some(Seen { is_reachable, tip }) = seen.get() else { return };
     let help = "Whether the node answered the last time.";
     exposition.gauge("bsv_node_reachable", help).add(&[], is_reachable);
     let Some(Tip { height, time, .. }) = tip else { return };
@@ -75,6 +58,21 @@ pub(super) fn write(exposition: &mut Exposition, instance: &Instance) {
 }
 
 impl SeenNode {
+    /// Asks the node for its tip, for as long as it is polled. Requests for metrics never wait for the
+    /// node.
+    pub(crate) async fn watch(&self, node: Option<&NodeRpc>) {
+        let Some(node) = node else { return };
+        loop {
+            let last = self.get().and_then(|seen| seen.tip);
+            let found = look(node, last).await;
+            if let Err(error) = &found {
+                tracing::debug!("cannot ask the node for its tip: {error}");
+            }
+            self.set(Seen { is_reachable: found.is_ok(), tip: found.ok().or(last) });
+            sleep(PERIOD).await;
+        }
+    }
+
     fn get(&self) -> Option<Seen> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 
 use crate::http::{Answer, Problem, answer};
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 
 /// A refused request. The status and the text are those of the older generator, if it has them.
 #[derive(Debug)]

@@ -10,12 +10,12 @@ use super::events::{self, Asked};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
 use super::list::{self, Listing};
-use super::received::{self, SettlementJson};
 use super::streams::Streams;
 use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
 use crate::rejected::Rejected;
+use crate::wire;
 
 /// Answers the requests of the wallet specification.
 #[derive(Debug)]
@@ -215,10 +215,10 @@ impl WalletApi {
                 let body = invoice.to_json(self.wallet.expiry_time());
                 Ok(self.with_links(answer::json_text(StatusCode::OK, body), &invoice))
             }
-            Route::Payments => received::payments(&self.wallet, id, request.uri()).await,
+            Route::Payments => receipts::payments(&self.wallet, id, request.uri()).await,
             Route::Settlement => {
                 let settlement = self.wallet.settlement(id).await?;
-                let body = SettlementJson::new(&settlement, self.wallet.expiry_time());
+                let body = wire::Settlement::new(&settlement, self.wallet.expiry_time());
                 Ok(answer::json(StatusCode::OK, &body))
             }
             Route::Mark => self.mark(id, request).await,
@@ -244,11 +244,11 @@ impl WalletApi {
             }
             Route::Balance => {
                 let satoshis = self.wallet.balance().await?;
-                Ok(answer::json(StatusCode::OK, &BalanceJson { satoshis }))
+                Ok(answer::json(StatusCode::OK, &wire::Balance { satoshis, parts: None }))
             }
             Route::BalanceDetails => {
                 let holdings = self.wallet.holdings().await?;
-                Ok(answer::json(StatusCode::OK, &BalanceDetailsJson::new(holdings)))
+                Ok(answer::json(StatusCode::OK, &wire::Balance::from(holdings)))
             }
             Route::Events => {
                 let asked = Asked::parse(&self.wallet, request.uri()).await?;
@@ -258,7 +258,7 @@ impl WalletApi {
                 let asked = event_stream::Asked::parse(request.uri(), request.headers())?;
                 event_stream::answer(&self.wallet, &self.places, asked, request.method()).await
             }
-            Route::Receipts => receipts::answer(&self.wallet, request.uri()).await,
+            Route::Receipts => receipts::unassigned(&self.wallet, request.uri()).await,
             Route::Webhooks(route) => {
                 let asked = webhooks::Asked { route, id, number: matched.param("number") };
                 Box::pin(webhooks::answer(&self.wallet, asked, request)).await
@@ -317,30 +317,21 @@ impl WalletApi {
     }
 }
 
-#[derive(serde::Serialize)]
-struct BalanceJson {
-    satoshis: u64,
-}
-
-/// The balance in detail. All members except `waiting` are parts of the balance.
-#[derive(serde::Serialize)]
-struct BalanceDetailsJson {
-    satoshis: u64,
-    confirmed: u64,
-    unconfirmed: u64,
-    reserved: u64,
-    contested: u64,
-    immature: u64,
-    waiting: u64,
-    coins: u64,
-}
-
-impl BalanceDetailsJson {
-    fn new(holdings: Holdings) -> Self {
+impl From<Holdings> for wire::Balance {
+    fn from(holdings: Holdings) -> Self {
         let satoshis = holdings.balance();
         let Holdings { confirmed, unconfirmed, waiting, reserved, contested, immature, coins } =
             holdings;
-        Self { satoshis, confirmed, unconfirmed, reserved, contested, immature, waiting, coins }
+        let parts = wire::BalanceParts {
+            confirmed,
+            unconfirmed,
+            reserved,
+            contested,
+            immature,
+            waiting,
+            coins,
+        };
+        Self { satoshis, parts: Some(parts) }
     }
 }
 

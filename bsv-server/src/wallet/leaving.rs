@@ -7,36 +7,39 @@ use bsv_invoicing::{
     WithdrawalCost, WithdrawalDraft,
 };
 use hyper::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::headers::{check_content_type, idempotency_key, number, set_location, set_next};
 use super::pages::Page;
 use crate::http::{Answer, Problem, Received, answer};
+use crate::wire;
 
-/// Describes a payment by the wallet for callers.
-pub(crate) fn describe(payment: &OutgoingPayment) -> Value {
-    let (withdrawal, to) = match &payment.purpose {
-        OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
-        OutgoingPurpose::Withdrawal(number) => (Some(*number), None),
-        OutgoingPurpose::Refund { to, .. } => (None, Some(to)),
-    };
-    json!({
-        "id": payment.number,
-        "purpose": payment.purpose.name(),
-        "url": payment.purpose.url(),
-        "withdrawal": withdrawal,
-        "invoice": payment.invoice.map(|id| id.to_string()),
-        "to": to,
-        "txid": payment.txid.to_string(),
-        "satoshis": payment.satoshis,
-        "fee": payment.fee,
-        "state": payment.state.name(),
-        "createdAt": payment.created_at.to_string(),
-        "expiresAt": payment.expires_at.map(|at| at.to_string()),
-        "memo": payment.memo,
-        "blockHash": payment.block.map(|block| block.hash.to_string()),
-        "blockHeight": payment.block.map(|block| block.height),
-    })
+impl From<&OutgoingPayment> for wire::Outgoing {
+    fn from(payment: &OutgoingPayment) -> Self {
+        let (withdrawal, to) = match &payment.purpose {
+            OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
+            OutgoingPurpose::Withdrawal(number) => (Some(*number), None),
+            OutgoingPurpose::Refund { to, .. } => (None, Some(to)),
+        };
+        Self {
+            block_hash: payment.block.map(|block| block.hash.to_string()),
+            block_height: payment.block.map(|block| block.height),
+            created_at: payment.created_at.to_string(),
+            expires_at: payment.expires_at.map(|at| at.to_string()),
+            fee: payment.fee,
+            id: payment.number,
+            invoice: payment.invoice.map(|id| id.to_string()),
+            memo: payment.memo.clone(),
+            purpose: payment.purpose.name().to_owned(),
+            satoshis: payment.satoshis,
+            state: payment.state.name().to_owned(),
+            to: to.map(ToString::to_string),
+            txid: payment.txid.to_string(),
+            url: payment.purpose.url().map(ToString::to_string),
+            withdrawal,
+        }
+    }
 }
 
 /// A page of payments by the wallet, the newest first.
@@ -44,20 +47,21 @@ pub(super) async fn payments(wallet: &Wallet, request: Received<'_>) -> Result<A
     let page = Page::parse(request.uri())?;
     let payments = wallet.outgoing_payments(page.before(), page.limit()).await?;
     let last = payments.last().map(|payment| payment.number);
-    listed("/api/v1/outgoing", page, last, payments.iter().map(describe).collect())
+    listed("/api/v1/outgoing", page, last, payments.iter().map(wire::Outgoing::from).collect())
 }
 
 /// A payment by the wallet.
 pub(super) async fn payment(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
     let payment = wallet.outgoing_payment(payment_number(id)?).await?;
-    Ok(answer::json(StatusCode::OK, &describe(&payment)))
+    Ok(answer::json(StatusCode::OK, &wire::Outgoing::from(&payment)))
 }
 
 /// The transaction of a payment by the wallet, with its ancestors.
 pub(super) async fn beef(wallet: &Wallet, id: &str) -> Result<Answer, Problem> {
     let beef = wallet.outgoing_beef(payment_number(id)?).await?;
-    let (txid, beef) = (beef.subject_txid().to_string(), hex::encode(beef.to_bytes()));
-    Ok(answer::json(StatusCode::OK, &json!({ "txid": txid, "beef": beef })))
+    let txid = beef.subject_txid().to_string();
+    let beef = wire::Beef { beef: hex::encode(beef.to_bytes()), txid };
+    Ok(answer::json(StatusCode::OK, &beef))
 }
 
 /// Cancels a payment that the network has not shown.
@@ -69,7 +73,7 @@ pub(super) async fn cancel(
     // Browsers do not send JSON to other sites without a preflight request.
     check_content_type(request.headers())?;
     let payment = wallet.cancel_payment(payment_number(id)?).await?;
-    Ok(answer::json(StatusCode::OK, &describe(&payment)))
+    Ok(answer::json(StatusCode::OK, &wire::Outgoing::from(&payment)))
 }
 
 fn payment_number(id: &str) -> Result<u64, Problem> {
@@ -90,11 +94,11 @@ pub(super) async fn refund(
     let draft = RefundDraft::from_json(request.body())?;
     if draft.is_dry_run {
         let RefundPreview { to, satoshis, fee } = wallet.preview_refund(id, &draft).await?;
-        let preview = json!({ "invoice": id, "to": to, "satoshis": satoshis, "fee": fee });
+        let preview = wire::RefundPreview { fee, invoice: id.to_owned(), satoshis, to };
         return Ok(answer::json(StatusCode::OK, &preview));
     }
     let payment = wallet.refund(id, draft, key).await?;
-    let mut answer = answer::json(StatusCode::CREATED, &describe(&payment));
+    let mut answer = answer::json(StatusCode::CREATED, &wire::Outgoing::from(&payment));
     set_location(&mut answer, format!("/api/v1/outgoing/{}", payment.number));
     Ok(answer)
 }
@@ -175,7 +179,7 @@ fn listed(
     path: &str,
     page: Page,
     last: Option<u64>,
-    elements: Vec<Value>,
+    elements: Vec<impl Serialize>,
 ) -> Result<Answer, Problem> {
     let is_full = elements.len() == page.limit();
     let mut answer = answer::json(StatusCode::OK, &elements);

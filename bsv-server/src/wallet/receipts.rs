@@ -1,11 +1,63 @@
-//! Receipts that pay no invoice, and pages of receipts.
+//! Received payments, in the format for callers: those of an invoice, and receipts that pay none.
 
-use bsv_invoicing::{ReceiptKey, UnassignedReceipt, Wallet};
+use bsv_invoicing::{
+    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp,
+    UnassignedReceipt, Wallet,
+};
 use hyper::{StatusCode, Uri};
 
 use super::headers::set_next;
-use super::received::PaymentJson;
 use crate::http::{self, Answer, Problem, answer};
+use crate::wire;
+
+impl wire::Settlement {
+    pub(super) fn new(settlement: &Settlement, now: Timestamp) -> Self {
+        let invoice = &settlement.invoice;
+        Self {
+            state: invoice.state(now).name().to_owned(),
+            satoshis: invoice.satoshis,
+            paid_satoshis: settlement.paid,
+            due_satoshis: settlement.due,
+            overpaid_satoshis: settlement.overpaid,
+            late: settlement.late,
+            confirmations: settlement.confirmations,
+            contested: settlement.contested,
+            marked: settlement.marked,
+            refunds: settlement.refunds.iter().map(wire::Outgoing::from).collect(),
+        }
+    }
+}
+
+impl From<&IncomingPayment> for wire::Receipt {
+    fn from(payment: &IncomingPayment) -> Self {
+        let IncomingPayment { number, txid, vout, satoshis, state, received_at, block } = payment;
+        Self {
+            id: receipt_id(ReceiptKey { maker: *number, vout: *vout }),
+            txid: txid.to_string(),
+            vout: *vout,
+            satoshis: *satoshis,
+            state: state.name().to_owned(),
+            received_at: received_at.to_string(),
+            block_hash: block.map(|block| block.hash.to_string()),
+            block_height: block.map(|block| block.height),
+        }
+    }
+}
+
+/// A page of the payments of an invoice, in the order of their arrival.
+pub(super) async fn payments(wallet: &Wallet, id: &str, uri: &Uri) -> Result<Answer, Problem> {
+    let page = ReceiptPage::parse(uri, "after")?;
+    let query = PaymentQuery { after: page.end, limit: page.limit() };
+    let PaymentPage { payments, next } = wallet.payments(id, query).await?;
+    let payments: Vec<_> = payments.iter().map(wire::Receipt::from).collect();
+    let mut answer = answer::json(StatusCode::OK, &payments);
+    if let Some(last) = next {
+        let (limit, after) = (query.limit, receipt_id(last));
+        let next = format!("/api/v1/invoices/{id}/payments?limit={limit}&after={after}");
+        set_next(&mut answer, &next);
+    }
+    Ok(answer)
+}
 
 /// The most receipts of a page.
 const MAX_PAGE: usize = 1000;
@@ -41,15 +93,15 @@ impl Unassigned {
 
 /// A page of receipts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReceiptPage {
+struct ReceiptPage {
     limit: Option<usize>,
     /// The receipt at which the page before has ended.
-    pub(super) end: Option<ReceiptKey>,
+    end: Option<ReceiptKey>,
 }
 
 impl ReceiptPage {
     /// Parses a query that names the end of the page before as `end`. Reports all faults at once.
-    pub(super) fn parse(uri: &Uri, end: &str) -> Result<Self, Problem> {
+    fn parse(uri: &Uri, end: &str) -> Result<Self, Problem> {
         let (mut page, mut problem) = (Self::default(), Self::problem());
         for (name, value) in http::parameters(uri) {
             if let Err(message) = page.set(&name, &value, end) {
@@ -84,40 +136,29 @@ impl ReceiptPage {
     }
 
     /// The most receipts of the page.
-    pub(super) fn limit(&self) -> usize {
+    fn limit(&self) -> usize {
         self.limit.unwrap_or(MAX_PAGE)
     }
 }
 
 /// The id of a receipt, as callers see it.
-pub(super) fn receipt_id(receipt: ReceiptKey) -> String {
+fn receipt_id(receipt: ReceiptKey) -> String {
     format!("{}-{}", receipt.maker, receipt.vout)
 }
 
-/// A receipt that pays no invoice, in the format for callers.
-#[derive(serde::Serialize)]
-struct ReceiptJson {
-    #[serde(flatten)]
-    payment: PaymentJson,
-    user: Option<u64>,
-}
-
-impl ReceiptJson {
-    fn new(receipt: &UnassignedReceipt) -> Self {
-        let UnassignedReceipt { payment, user } = receipt;
-        Self { payment: PaymentJson::new(payment), user: *user }
-    }
-}
-
 /// A page of receipts that pay no invoice, the newest first.
-pub(super) async fn answer(wallet: &Wallet, uri: &Uri) -> Result<Answer, Problem> {
+pub(super) async fn unassigned(wallet: &Wallet, uri: &Uri) -> Result<Answer, Problem> {
     let Unassigned { page, .. } = Unassigned::parse(uri)?;
     let (before, limit) = (page.end.unwrap_or(AFTER_ALL), page.limit());
     let receipts = wallet.unassigned_receipts(before, limit).await?;
-    let receipts: Vec<_> = receipts.iter().map(ReceiptJson::new).collect();
+    let told = |UnassignedReceipt { payment, user }: &_| wire::UnassignedReceipt {
+        receipt: wire::Receipt::from(payment),
+        user: *user,
+    };
+    let receipts: Vec<_> = receipts.iter().map(told).collect();
     let mut answer = answer::json(StatusCode::OK, &receipts);
     if let Some(last) = receipts.last().filter(|_| receipts.len() == limit) {
-        let before = &last.payment.id;
+        let before = &last.receipt.id;
         let next = format!("/api/v1/receipts?unassigned=true&limit={limit}&before={before}");
         set_next(&mut answer, &next);
     }

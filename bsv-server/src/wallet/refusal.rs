@@ -3,7 +3,7 @@ use bsv_store::StoreError;
 use hyper::StatusCode;
 
 use crate::http::Problem;
-use crate::request_log::RequestId;
+use crate::request_id::RequestId;
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {

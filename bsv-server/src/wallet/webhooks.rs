@@ -1,19 +1,19 @@
 //! Webhooks: URLs that receive events.
 
 mod deliveries;
-mod shown;
 
 use std::sync::Arc;
 
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_invoicing::{
-    Error, ReplayDraft, SecretDraft, Wallet, WebhookChange, WebhookDraft, WebhookId,
+    Attempt, AttemptOutcome, Error, ReplayDraft, SecretDraft, Timestamp, Wallet, Webhook,
+    WebhookChange, WebhookDraft, WebhookId, WebhookState,
 };
 use hyper::{Method, StatusCode};
 
-use self::shown::{AttemptJson, CreatedJson, ReplayJson, SecretJson, WebhookJson};
 use super::headers::{check_content_type, set_location};
 use crate::http::{Answer, Declared, Problem, Received, answer};
+use crate::wire;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Route {
@@ -63,12 +63,12 @@ pub(super) async fn answer(
         Route::Secret => {
             let SecretDraft { grace } = SecretDraft::from_json(request.body())?;
             let secret = wallet.rotate_webhook_secret(id()?, grace).await?;
-            let secret = SecretJson { secret: &secret.text() };
+            let secret = wire::WebhookSecret { secret: secret.text() };
             Ok(answer::json(StatusCode::CREATED, &secret))
         }
         Route::Test => {
             let attempt = wallet.test_webhook(id()?).await?;
-            Ok(answer::json(StatusCode::OK, &AttemptJson::new(&attempt)))
+            Ok(answer::json(StatusCode::OK, &wire::Attempt::from(&attempt)))
         }
         Route::Deliveries => deliveries::list(wallet, id()?, request.uri()).await,
         Route::Delivery => deliveries::show(wallet, id()?, number).await,
@@ -76,7 +76,7 @@ pub(super) async fn answer(
         Route::Replay => {
             let draft = ReplayDraft::from_json(request.body())?;
             let count = wallet.replay(id()?, draft).await?;
-            Ok(answer::json(StatusCode::ACCEPTED, &ReplayJson { count }))
+            Ok(answer::json(StatusCode::ACCEPTED, &wire::Replayed { count }))
         }
     }
 }
@@ -84,8 +84,8 @@ pub(super) async fn answer(
 async fn create(wallet: &Wallet, request: Received<'_>) -> Result<Answer, Problem> {
     let draft = WebhookDraft::from_json(request.body())?;
     let (id, webhook, secret) = wallet.create_webhook(draft).await?;
-    let webhook = WebhookJson::new(id, &webhook, None, wallet.latest_event().await?);
-    let created = CreatedJson { webhook, secret: &secret.text() };
+    let mut created = wire::Webhook::new(id, &webhook, None, wallet.latest_event().await?);
+    created.secret = Some(secret.text());
     let mut answer = answer::json(StatusCode::CREATED, &created);
     set_location(&mut answer, format!("/api/v1/webhooks/{id}"));
     Ok(answer)
@@ -95,7 +95,7 @@ async fn list(wallet: &Wallet) -> Result<Answer, Problem> {
     let (webhooks, last) = (wallet.webhooks().await?, wallet.latest_event().await?);
     let webhooks: Vec<_> = webhooks
         .iter()
-        .map(|(id, loaded)| WebhookJson::new(*id, &loaded.webhook, loaded.next_attempt_at, last))
+        .map(|(id, loaded)| wire::Webhook::new(*id, &loaded.webhook, loaded.next_attempt_at, last))
         .collect();
     Ok(answer::json(StatusCode::OK, &webhooks))
 }
@@ -118,6 +118,49 @@ async fn answer_one(
     }
     let LoadedWebhook { webhook, next_attempt_at, .. } = wallet.webhook(id).await?;
     let last = wallet.latest_event().await?;
-    let webhook = WebhookJson::new(id, &webhook, next_attempt_at, last);
+    let webhook = wire::Webhook::new(id, &webhook, next_attempt_at, last);
     Ok(answer::json(StatusCode::OK, &webhook))
+}
+
+impl wire::Webhook {
+    /// `last` is the number of the last event.
+    fn new(
+        id: WebhookId,
+        webhook: &Webhook,
+        next_attempt_at: Option<Timestamp>,
+        last: u64,
+    ) -> Self {
+        let is_enabled = webhook.state == WebhookState::Enabled;
+        Self {
+            id: id.to_string(),
+            url: webhook.url.clone(),
+            types: webhook.types.clone(),
+            description: webhook.description.clone(),
+            in_order: webhook.in_order,
+            state: webhook.state.name().to_owned(),
+            created_at: webhook.created_at.to_string(),
+            cursor: webhook.cursor,
+            behind: last.saturating_sub(webhook.cursor),
+            last_success_at: webhook.last_success_at.map(|at| at.to_string()),
+            failing_since: webhook.failing_since.map(|at| at.to_string()),
+            next_attempt_at: next_attempt_at.filter(|_| is_enabled).map(|at| at.to_string()),
+            secret: None,
+        }
+    }
+}
+
+impl From<&Attempt> for wire::Attempt {
+    fn from(attempt: &Attempt) -> Self {
+        let failure = match attempt.outcome {
+            AttemptOutcome::Answered(_) => None,
+            AttemptOutcome::Failed(failure) => Some(failure.name().to_owned()),
+        };
+        Self {
+            at: attempt.at.to_string(),
+            milliseconds: attempt.milliseconds,
+            status: attempt.outcome.status(),
+            failure,
+            answer: attempt.answer.clone(),
+        }
+    }
 }

@@ -14,7 +14,7 @@ fn an_alias_can_be_kept_from_signing_anything_but_documents() {
         ["sign", "pksign"].map(|name| get(&format!("/minerid/{alias}/{name}/{HASH}")).status)
     };
     assert_eq!(sign("first"), [200, 200]);
-    let said = guarded.site.cli_ok(&["blindsigning", "--name", "first", "off"]);
+    let said = guarded.site.cli_ok(&["miner", "blind-signing", "--name", "first", "off"]);
     assert_eq!(said, "Alias \"first\" signs only documents");
     assert_eq!((sign("first"), sign("rot")), ([403, 403], [200, 200]));
     let reply = get(&format!("/minerid/first/sign/{HASH}"));
@@ -31,7 +31,7 @@ fn an_alias_can_be_kept_from_signing_anything_but_documents() {
     let guarded = Guarded { server: site.server(), site };
     let get = |path: &str| guarded.send("GET", path, "", Some(&token)).status;
     assert_eq!(get(&format!("/minerid/first/sign/{HASH}")), 403);
-    guarded.site.cli_ok(&["blindsigning", "--name", "first", "on"]);
+    guarded.site.cli_ok(&["miner", "blind-signing", "--name", "first", "on"]);
     assert_eq!(get(&format!("/minerid/first/sign/{HASH}")), 200);
 }
 
@@ -46,13 +46,13 @@ fn the_command_line_reports_mistakes() {
         (&["--name", "first", "maybe"], 2, "[possible values: on, off]"),
         (&["off"], 2, "--name"),
     ] {
-        let done = site.cli(&[&["blindsigning"], arguments].concat());
+        let done = site.cli(&[&["miner", "blind-signing"], arguments].concat());
         assert_eq!(done.code, code, "{arguments:?}: {}", done.stderr);
         assert!(done.stderr.contains(reason), "{arguments:?}: {}", done.stderr);
     }
-    let identity = site.cli_json(&["blindsigning", "--name", "first", "off"]);
+    let identity = site.cli_json(&["miner", "blind-signing", "--name", "first", "off"]);
     assert_eq!(identity["blindSigning"], json!(false));
-    let listed = site.cli_json(&["listminerids"]);
+    let listed = site.cli_json(&["miner", "list"]);
     let listed = listed.as_array().unwrap().iter();
     let off: Vec<_> = listed.filter(|id| id["blindSigning"] == false).collect();
     assert_eq!(off.len(), 1);

@@ -136,7 +136,7 @@ fn send(server: &Server, head: &str, method: &str, path: &str, body: &str) -> bs
 fn state(site: &Site, server: &Server, id: &str) -> (Value, String, String, u16) {
     let wallet = server.wallet();
     (
-        site.cli_json(&["listminerids"]),
+        site.cli_json(&["miner", "list"]),
         wallet.get("/api/v1/invoices").body,
         wallet.get(&format!("/api/v1/invoices/{id}")).body,
         wallet.get("/api/v1/users/1").status,

@@ -24,7 +24,7 @@ fn requests_are_logged_if_enabled_but_not_their_contents() {
         client.send(method, path, &bearer, b"SECRET-body");
     }
     site.cli_ok(&["token", "list"]);
-    site.cli_ok(&["balance"]);
+    site.cli_ok(&["wallet", "balance"]);
     assert_eq!(server.stop(), 0);
     let text = fs::read_to_string(&log).unwrap();
     assert!(!text.contains("SECRET"), "{text}");

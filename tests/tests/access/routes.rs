@@ -136,7 +136,7 @@ fn start() -> Guarded {
     guarded.site.cli_ok(&["generateminerid", "--name", "modern", "--protocol", "1.0"]);
     let file = guarded.site.data_dir().join("data.json");
     fs::write(&file, DATA).unwrap();
-    guarded.site.cli_ok(&["datarefs", "--name", "modern", file.to_str().unwrap()]);
+    guarded.site.cli_ok(&["miner", "data-refs", "--name", "modern", file.to_str().unwrap()]);
     guarded
 }
 
@@ -472,7 +472,7 @@ fn with_a_token_unknown_paths_are_answered_as_unknown() {
 #[test]
 fn payers_and_the_command_line_need_no_token() {
     let guarded = Guarded::start();
-    assert_eq!(guarded.site.cli_ok(&["balance"]), "0 satoshis");
+    assert_eq!(guarded.site.cli_ok(&["wallet", "balance"]), "0 satoshis");
     let invoice = guarded.site.cli_json(&["invoice", "create", "--satoshis", "5"]);
     let path = format!("/api/v1/payment/{}", invoice["id"].as_str().unwrap());
     assert_eq!(guarded.server.payments().get(&path).status, 200);

@@ -69,7 +69,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         &["generatevctx", "--name", "pool"],
         &["rotateminerid", "--name", "pool"],
         &["generateminerid", "--name", "pool"],
-        &["listminerids"],
+        &["miner", "list"],
         &["config", "check"],
         &["config", "check", "--json"],
         &["importminerid", "--from", "/nowhere"],
@@ -77,7 +77,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         &["generateminerid", "--name", "modern", "--protocol", "1.0"],
         &["rotaterevocationkey", "--name", "modern"],
         &["revokemineridcompletely", "--yes", "--name", "modern"],
-        &["blindsigning", "--name", "pool", "off"],
+        &["miner", "blind-signing", "--name", "pool", "off"],
         &["backup", backup],
         &["backup", backup],
         &["restore", "--yes", backup],
@@ -91,7 +91,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
     let token = shown_on_purpose(&["token", "create", "--scope", "wallet:read", "--json"]);
     let token: Value = serde_json::from_str(&token).unwrap();
     let token = token["token"].as_str().unwrap().to_owned();
-    let words = shown_on_purpose(&["wallet", "backup-words", "--yes"]);
+    let words = shown_on_purpose(&["wallet", "words", "--yes"]);
     let words = words.trim().to_owned();
     assert_eq!(words.split(' ').count(), 24);
     cli(&["token", "list"]);
@@ -164,7 +164,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         done.code
     };
     assert_eq!(run(&site, &["keystore", "passphrase"]), 0);
-    assert_eq!(run(&site, &["listminerids"]), 1);
+    assert_eq!(run(&site, &["miner", "list"]), 1);
     for (arguments, passphrase, code) in [
         (&["restore", "--yes", backup][..], "another passphrase", 1),
         (&["restore", "--yes", backup], OF_BACKUP, 0),
@@ -175,7 +175,7 @@ fn no_secret_is_shown_by_logs_errors_or_settings() {
         elsewhere.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
         elsewhere.set_env("BSV_BACKUP_PASSPHRASE", passphrase);
         assert_eq!(run(&elsewhere, arguments), code, "{arguments:?}");
-        for arguments in [&["listminerids"][..], &["balance"], &["audit", "list"]] {
+        for arguments in [&["miner", "list"][..], &["wallet", "balance"], &["audit", "list"]] {
             run(&elsewhere, arguments);
         }
     }

@@ -89,7 +89,7 @@ const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f
 /// result after the alias is typed. There is no node.
 const BY_ALIAS: [(&[&str], &str, &str); 8] = [
     (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
-    (&["confirmminerid"], "stops announcing its changes", "counts as seen"),
+    (&["miner", "confirm"], "stops announcing its changes", "counts as seen"),
     (&["miner", "rotate", "--force"], "skipped for good", "now has the miner id"),
     (&["rotateminerid", "--force"], "skipped for good", "now has the miner id"),
     (&["miner", "revoke", "--all"], "ends the identity for good", "no node is configured"),
@@ -127,7 +127,7 @@ fn commands_that_end_keys_ask_for_the_alias() {
         assert!(outside.stderr.contains("needs --yes"), "{arguments:?}: {}", outside.stderr);
     }
     site.cli_ok(&["miner", "create", "--name", "old"]);
-    for command in [&["miner", "revoke"][..], &["revokeminerid"]] {
+    for command in [&["miner", "revoke"][..], &["miner", "revoke"]] {
         let outside = site.cli(&[command, &["--name", "old"]].concat());
         assert_eq!(outside.code, 1, "{command:?}");
         assert!(outside.stderr.contains("needs --yes"), "{command:?}: {}", outside.stderr);

@@ -151,8 +151,8 @@ fn completion_scripts_list_the_visible_commands() {
             // The script for fish lists options without their hyphens.
             assert!(script.contains(name.trim_start_matches('-')), "{shell}, {name}");
         }
-        for former in ["generateminerid", "listminerids", "getcurrentminerid", "backup-words"] {
-            assert!(!script.contains(former), "{shell}, {former}");
+        for older in ["generateminerid", "rotateminerid", "getcurrentminerid"] {
+            assert!(!script.contains(older), "{shell}, {older}");
         }
     }
     let script = site.cli_ok(&["completions", "bash"]);

@@ -1,4 +1,4 @@
-//! The commands for identities, under their former names. They do the same with a server and
+//! The commands for identities, many under the names of the older generator. They do the same with a server and
 //! without one.
 
 use std::fs::{self, File};
@@ -66,8 +66,8 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
         "{\"code\":\"alias-exists\",\"message\":\"alias \\\"a\\\" exists already\"}\n";
     let no_vctx_json = "{\"code\":\"no-vctx\",\"hint\":\"set it up with bsv-cli miner vctx\",\"message\":\"Alias \\\"a\\\" has no VCTx, run generatevctx\"}\n";
     let session: &[(&[&str], i32, &str)] = &[
-        (&["listminerids"], 0, "There is no identity: make one with miner create\n"),
-        (&["listminerids", "--json"], 0, "[]\n"),
+        (&["miner", "list"], 0, "There is no identity: make one with miner create\n"),
+        (&["miner", "list", "--json"], 0, "[]\n"),
         (&["generateminerid", "--name", "a"], 0, "Alias \"a\" has the new miner id KEY\n"),
         (&["generateminerid", "--name", "b", "--json"], 0, &fresh),
         (&["generateminerid", "--name", "a"], 1, exists),
@@ -84,17 +84,17 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
         (&["config", "--name", "a"], 0, "{}\n"),
         (&["config", "--name", "a", "k=v"], 0, "{\n  \"k\": \"v\"\n}\n"),
         (&["config", "--name", "a", "--json"], 0, "{\"k\":\"v\"}\n"),
-        (&["opreturn", "--name", "a", "--height", "1"], 1, no_vctx),
+        (&["miner", "script", "--name", "a", "--height", "1"], 1, no_vctx),
         (&["--height", "1", "--name", "a", "--json"], 1, no_vctx_json),
         (&["generatevctx", "--name", "a"], 1, no_node),
         (&["generatevctx", "--name", "x"], 1, no_node),
         (&["generateminerid", "--name", ".x"], 2, ""),
         (&["rotateminerid", "--name", "x"], 1, unknown),
         (&["getcurrentminerid", "--name", "x"], 1, unknown),
-        (&["opreturn", "--name", "x", "--height", "1"], 1, unknown),
+        (&["miner", "script", "--name", "x", "--height", "1"], 1, unknown),
         (&["config", "--name", "x", "k=v"], 1, unknown),
         (&["config", "--name", "x"], 1, unknown),
-        (&["listminerids", "--json"], 0, &list),
+        (&["miner", "list", "--json"], 0, &list),
     ];
     for with_server in [false, true] {
         let site = Site::new();
@@ -108,12 +108,12 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
                 check(&done, *code, text, arguments);
             }
         }
-        let table = site.cli_ok(&["listminerids"]);
+        let table = site.cli_ok(&["miner", "list"]);
         for word in ["alias", "protocol", "miner id", "keys", "VCTx", "0.2", " 2 ", "none"] {
             assert!(table.contains(word), "{word}: {table}");
         }
         if let Some(server) = server {
-            let listed = site.cli_json(&["listminerids"]);
+            let listed = site.cli_json(&["miner", "list"]);
             for identity in listed.as_array().unwrap() {
                 let alias = identity["alias"].as_str().unwrap();
                 let key = identity["minerId"].as_str().unwrap();
@@ -121,7 +121,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
                 assert_eq!(site.cli_ok(&["getcurrentminerid", "-n", alias]), key);
             }
             assert_eq!(server.stop(), 0);
-            assert_eq!(site.cli_json(&["listminerids"]), listed);
+            assert_eq!(site.cli_json(&["miner", "list"]), listed);
         }
     }
 }
@@ -139,9 +139,9 @@ fn output_scripts_are_printed_for_people_and_for_programs() {
     let script = case["response"].as_str().unwrap();
     let check = || {
         for arguments in [
-            &["opreturn", "--name", "first", "--height", "1"][..],
-            &["opreturn", "-t", "1", "-n", "first"],
-            &["opreturn", "-n=first", "-t=1"],
+            &["miner", "script", "--name", "first", "--height", "1"][..],
+            &["miner", "script", "-t", "1", "-n", "first"],
+            &["miner", "script", "-n=first", "-t=1"],
             &["--height", "1", "--name", "first"],
             &["-n", "first", "-t", "1"],
         ] {
@@ -149,12 +149,12 @@ fn output_scripts_are_printed_for_people_and_for_programs() {
             let object = json!({"alias": "first", "height": 1, "script": script});
             assert_eq!(site.cli_json(arguments), object, "{arguments:?}");
         }
-        let listed = site.cli_json(&["listminerids"]);
+        let listed = site.cli_json(&["miner", "list"]);
         let first = &listed.as_array().unwrap()[1];
         assert_eq!(first["alias"], "first");
         assert_eq!(first["vctx"]["state"], "notSeen");
         let outpoint = first["vctx"]["outpoint"].as_str().unwrap();
-        assert!(site.cli_ok(&["listminerids"]).contains(outpoint));
+        assert!(site.cli_ok(&["miner", "list"]).contains(outpoint));
     };
     check();
     let server = site.server();
@@ -188,7 +188,7 @@ fn contact_data_enters_documents_escaped() {
             let (key, value) = pair.split_once('=').unwrap();
             assert_eq!(set[key], value);
         }
-        let mut scripts = vec![site.cli_ok(&["opreturn", "-n", alias, "-t", "9"])];
+        let mut scripts = vec![site.cli_ok(&["miner", "script", "-n", alias, "-t", "9"])];
         scripts.extend(server.map(|server| server.text(&format!("/opreturn/{alias}/9"))));
         for script in scripts {
             for (_, spelled) in pairs {
@@ -201,7 +201,7 @@ fn contact_data_enters_documents_escaped() {
     check("rot", Some(&server));
 
     let order = |text: &str| {
-        let script = site.cli_ok(&["opreturn", "-n", "nl", "-t", "9"]);
+        let script = site.cli_ok(&["miner", "script", "-n", "nl", "-t", "9"]);
         assert!(script.contains(&hex::encode(format!("\"minerContact\":{text}}}"))), "{text}");
     };
     site.cli_ok(&["config", "-n", "nl", "z=1"]);
@@ -216,7 +216,7 @@ fn pairs_of_one_command_enter_documents_in_their_order() {
     let site = golden();
     for alias in ["first", "nl"] {
         site.cli_ok(&["config", "-n", alias, "z=1", "b=2", "a=3", "b=4"]);
-        let script = site.cli_ok(&["opreturn", "-n", alias, "-t", "9"]);
+        let script = site.cli_ok(&["miner", "script", "-n", alias, "-t", "9"]);
         let contact = r#""minerContact":{"z":"1","b":"4","a":"3"}}"#;
         assert!(script.contains(&hex::encode(contact)), "{alias}");
     }
@@ -279,19 +279,19 @@ fn wrong_usage_ends_with_2_and_does_nothing() {
         &["rotateminerid"],
         &["getcurrentminerid"],
         &["getcurrentminerid", "--name", ".."],
-        &["opreturn"],
-        &["opreturn", "--name", "a"],
-        &["opreturn", "--height", "1"],
-        &["opreturn", "--name", "a", "--height", "0"],
-        &["opreturn", "--name", "a", "--height", "-1"],
-        &["opreturn", "--name", "a", "--height", "1.5"],
-        &["opreturn", "--name", "a", "--height", "x"],
-        &["opreturn", "--name", "a", "--height", "2147483648"],
+        &["miner", "script"],
+        &["miner", "script", "--name", "a"],
+        &["miner", "script", "--height", "1"],
+        &["miner", "script", "--name", "a", "--height", "0"],
+        &["miner", "script", "--name", "a", "--height", "-1"],
+        &["miner", "script", "--name", "a", "--height", "1.5"],
+        &["miner", "script", "--name", "a", "--height", "x"],
+        &["miner", "script", "--name", "a", "--height", "2147483648"],
         &["--name", "a"],
         &["--height", "1"],
         &["--height", "0", "--name", "a"],
         &["--height", "1", "--name", "../x"],
-        &["--height", "1", "--name", "a", "listminerids"],
+        &["--height", "1", "--name", "a", "miner", "list"],
         &["config"],
         &["config", "k=v"],
         &["config", "--name", "a", "k"],
@@ -299,8 +299,8 @@ fn wrong_usage_ends_with_2_and_does_nothing() {
         &["config", "--name", "../x", "k=v"],
         &["importminerid"],
         &["importminerid", "--from"],
-        &["listminerids", "x"],
-        &["listminerids", "--nosuch"],
+        &["miner", "list", "x"],
+        &["miner", "list", "--nosuch"],
     ] {
         let done = site.cli(arguments);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}");
@@ -313,15 +313,15 @@ fn wrong_usage_ends_with_2_and_does_nothing() {
 fn flags_stand_before_or_after_the_command() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "-n", "a"]);
-    let list = site.cli_ok(&["listminerids", "--json"]);
-    assert_eq!(site.cli_ok(&["--json", "listminerids"]), list);
+    let list = site.cli_ok(&["miner", "list", "--json"]);
+    assert_eq!(site.cli_ok(&["--json", "miner", "list"]), list);
     let file = site.data_dir().join("settings.toml");
     fs::write(&file, "allowedHosts = [\"pool.internal\"]\n").unwrap();
     let (file, dir) = (file.to_str().unwrap(), site.data_dir().to_str().unwrap());
     for arguments in [
-        ["--json", "--config", file, "--data-dir", dir, "listminerids"],
-        ["listminerids", "--data-dir", dir, "--config", file, "--json"],
-        ["--data-dir", dir, "listminerids", "--json", "--config", file],
+        ["--json", "--config", file, "--data-dir", dir, "miner", "list"],
+        ["miner", "list", "--data-dir", dir, "--config", file, "--json"],
+        ["--data-dir", dir, "miner", "list", "--json", "--config", file],
     ] {
         let done = Done::of(Command::new(cli_program()).args(arguments).env_remove("BSV_CONFIG"));
         assert_eq!((done.code, done.stdout.trim()), (0, list.as_str()), "{arguments:?}");
@@ -337,10 +337,10 @@ fn flags_stand_before_or_after_the_command() {
 fn a_closed_output_is_no_error() {
     let site = golden();
     for arguments in [
-        &["listminerids"][..],
-        &["listminerids", "--json"],
+        &["miner", "list"][..],
+        &["miner", "list", "--json"],
         &["getcurrentminerid", "-n", "first"],
-        &["opreturn", "-n", "first", "-t", "1"],
+        &["miner", "script", "-n", "first", "-t", "1"],
         &["config", "check"],
         &["--help"],
     ] {
@@ -366,7 +366,7 @@ fn commands_wait_for_one_another() {
     for mut command in running {
         assert!(command.wait().unwrap().success());
     }
-    let listed = site.cli_json(&["listminerids"]);
+    let listed = site.cli_json(&["miner", "list"]);
     let aliases: Vec<_> = listed.as_array().unwrap().iter().map(|id| &id["alias"]).collect();
     assert_eq!(aliases, names);
 }
@@ -417,7 +417,7 @@ fn commands_work_after_a_server_was_killed() {
     let script = server.text("/opreturn/first/7");
     server.kill();
     assert!(site.network_dir().join("control.sock").exists());
-    assert_eq!(site.cli_ok(&["opreturn", "-n", "first", "-t", "7"]), script);
+    assert_eq!(site.cli_ok(&["miner", "script", "-n", "first", "-t", "7"]), script);
     site.cli_ok(&["rotateminerid", "-n", "first"]);
     let server = site.server();
     assert_eq!(site.cli_ok(&["getcurrentminerid", "-n", "first"]), server.text("/minerid/first"));

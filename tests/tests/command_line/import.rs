@@ -24,13 +24,13 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
         assert_eq!((missing.code, missing.stdout.as_str()), (1, ""));
         assert!(missing.stderr.starts_with("bsv-cli: cannot import "), "{}", missing.stderr);
         match with_server {
-            true => assert_eq!(site.cli_ok(&["listminerids", "--json"]), "[]"),
+            true => assert_eq!(site.cli_ok(&["miner", "list", "--json"]), "[]"),
             false => assert!(!site.network_dir().exists(), "a failed import makes no directory"),
         }
 
         let imported = relative(&["importminerid", "--from", "./home"]);
         assert_eq!((imported.code, imported.stderr.as_str()), (0, ""));
-        let listed = site.cli_json(&["listminerids"]);
+        let listed = site.cli_json(&["miner", "list"]);
         for identity in listed.as_array().unwrap() {
             let [alias, key] = ["alias", "minerId"].map(|name| identity[name].as_str().unwrap());
             let head = format!("Imported alias \"{alias}\" of protocol 0.2\nminer id     {key}\n");
@@ -43,7 +43,7 @@ fn a_home_directory_is_taken_over_once_from_any_path() {
         let stays = RECORDED
             .map(|alias| format!("Alias \"{alias}\" already exists, and stays unchanged\n"));
         assert_eq!((again.code, again.stdout), (0, stays.concat()));
-        assert_eq!(site.cli_json(&["listminerids"]), listed);
+        assert_eq!(site.cli_json(&["miner", "list"]), listed);
     }
 }
 

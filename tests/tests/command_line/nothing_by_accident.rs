@@ -36,10 +36,10 @@ const COMMANDS: [&[&str]; 31] = [
     &["audit", "verify"],
     &["books", "verify"],
     &["config", "--name", "a", "k=v"],
-    &["balance"],
-    &["listminerids"],
+    &["wallet", "balance"],
+    &["miner", "list"],
     &["rotateminerid", "--name", "a"],
-    &["opreturn", "--name", "a", "--height", "1"],
+    &["miner", "script", "--name", "a", "--height", "1"],
 ];
 
 #[test]

@@ -26,7 +26,7 @@ fn every_change_of_keys_is_logged_in_order() {
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let server = site.server();
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    site.cli_ok(&["wallet", "words", "--yes"]);
     site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", "new");
     site.cli_ok(&["keystore", "passphrase"]);
     site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
@@ -35,7 +35,7 @@ fn every_change_of_keys_is_logged_in_order() {
     site.cli_ok(&["backup", file.to_str().unwrap()]);
     assert_eq!(server.get("/opreturn/pool/rotate").status, 200);
     for switch in ["off", "off", "on"] {
-        site.cli_ok(&["blindsigning", "--name", "pool", switch]);
+        site.cli_ok(&["miner", "blind-signing", "--name", "pool", switch]);
     }
     let scopes = ["--scope", "wallet:pay", "--scope", "minerid:read:pool"];
     let token = site.cli_json(&[&["token", "create", "--label", "x"], &scopes[..]].concat());
@@ -70,7 +70,7 @@ fn every_change_of_keys_is_logged_in_order() {
 #[test]
 fn an_entry_that_was_changed_is_named() {
     let site = begun_site();
-    (0..3).for_each(|_| drop(site.cli_ok(&["wallet", "backup-words", "--yes"])));
+    (0..3).for_each(|_| drop(site.cli_ok(&["wallet", "words", "--yes"])));
     let path = site.network_dir().join("wallet.redb");
     let right = fs::read(&path).unwrap();
     change(&site, |table| {
@@ -106,7 +106,7 @@ fn a_clock_that_is_set_back_and_forth_leaves_the_log_in_order() {
     let clock = Clock::install(&mut site);
     for shift in [0, -DAY, 3 * DAY, -30 * DAY, 0] {
         clock.shift(shift);
-        site.cli_ok(&["wallet", "backup-words", "--yes"]);
+        site.cli_ok(&["wallet", "words", "--yes"]);
     }
     assert_eq!(site.cli_json(&["audit", "verify"])["wallet"]["entries"], 6);
     let logs = site.cli_json(&["audit", "list"]);

@@ -32,7 +32,7 @@ fn answers(site: &Site, server: &Server, invoice: &str) -> Vec<String> {
         server.text(&format!("/minerid/pool/sign/{hash}")),
         server.text("/opreturn/pool/800000"),
         site.cli_ok(&["token", "list"]),
-        site.cli_ok(&["listminerids"]),
+        site.cli_ok(&["miner", "list"]),
     ]
 }
 
@@ -50,14 +50,14 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     source.cli_ok(&["token", "create", "--scope", "wallet:read", "--label", "till"]);
     let invoice = create_invoice(server.wallet(), 42_000);
     let url = crate::keeping::scene::payment_url(&server, &invoice);
-    source.cli_ok(&["faucet", &url]);
+    source.cli_ok(&["wallet", "faucet", &url]);
     fill(&source, &server, 10_000);
     node.mine(1);
     wait_for_proofs(&source, 2);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("backup");
     let expected = answers(&source, &server, &invoice);
-    let words = source.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = source.cli_ok(&["wallet", "words", "--yes"]);
     let said = source.cli_ok(&["backup", text(&file)]);
     assert!(said.contains("are sealed in"), "{said}");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -76,7 +76,7 @@ fn a_backup_of_a_running_server_restores_answers_keys_and_balance_elsewhere() {
     assert_eq!((&books["balance"], &books["recomputed"]), (&json!(52_000), &json!(52_000)));
     target.cli_ok(&["keystore", "verify"]);
     target.cli_ok(&["audit", "verify"]);
-    assert_eq!(target.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(target.cli_ok(&["wallet", "words", "--yes"]), words);
     let server = target.server();
     assert_eq!(balance(&server), 52_000);
     assert_eq!(answers(&target, &server, &invoice), expected);

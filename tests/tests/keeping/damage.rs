@@ -83,7 +83,7 @@ fn a_damaged_store_of_identities_never_answers_wrongly() {
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     let path = site.network_dir().join("minerid/minerid.redb");
-    let told = count_reports(&site, &path, &[&["listminerids"]]);
+    let told = count_reports(&site, &path, &[&["miner", "list"]]);
     assert!(told > 0);
 }
 
@@ -240,7 +240,7 @@ fn a_wallet_that_cannot_be_opened_does_not_stop_the_pool() {
     let right = spoil(&path);
     let server = site.server();
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
-    assert!(site.cli_ok(&["listminerids"]).contains("pool"));
+    assert!(site.cli_ok(&["miner", "list"]).contains("pool"));
     let pool = Client::new(server.address());
     for (listener, status) in [(&pool, 200), (server.wallet(), 503)] {
         let (told_status, told) = readiness(listener);

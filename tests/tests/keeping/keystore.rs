@@ -28,22 +28,22 @@ fn change(site: &Site) -> bsv_tests::Done {
 fn the_passphrase_is_changed_with_and_without_a_server() {
     let mut site = begun_site();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
-    let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = site.cli_ok(&["wallet", "words", "--yes"]);
     let server = site.server();
     let done = change(&site);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(!done.stdout.contains(NEW) && !done.stderr.contains(NEW));
     assert_eq!(site.cli_json(&["keystore", "verify"])["faults"], json!([]));
     server.kill();
-    let old = site.cli(&["balance"]);
+    let old = site.cli(&["wallet", "balance"]);
     assert_eq!(old.code, 1);
     assert!(old.stderr.contains("the passphrase does not open"), "{}", old.stderr);
 
     site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
-    assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(site.cli_ok(&["wallet", "words", "--yes"]), words);
     site.set_env("BSV_NEW_KEYSTORE_PASSPHRASE", PASSPHRASE);
     site.cli_ok(&["keystore", "passphrase"]);
-    assert_eq!(site.cli(&["balance"]).code, 1);
+    assert_eq!(site.cli(&["wallet", "balance"]).code, 1);
     site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
     let readable = site.cli_json(&["keystore", "verify"])["readable"].clone();
     assert_eq!(readable, json!(["pool_1", "wallet.adopted", "wallet.seed"]));
@@ -97,10 +97,10 @@ fn keys_in_clear_are_sealed_and_then_need_the_passphrase() {
     assert_eq!(change(&site).code, 0);
     assert!(!fs::read_to_string(keystore_json(&site)).unwrap().contains("plain"));
     assert_eq!(server.stop(), 0);
-    let done = site.cli(&["balance"]);
+    let done = site.cli(&["wallet", "balance"]);
     assert!(done.stderr.contains("is sealed, and no passphrase is configured"), "{}", done.stderr);
     site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
-    site.cli_ok(&["balance"]);
+    site.cli_ok(&["wallet", "balance"]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn damaged_files_are_named_and_left_as_they_are() {
 fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
     let mut site = begun_site();
     let killer = Killer::install(&mut site);
-    let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = site.cli_ok(&["wallet", "words", "--yes"]);
     let stride = if is_full_run() { 1 } else { 4 };
     let (mut old, mut new, mut kills) = (0, 0, 0);
     for step in (1..).step_by(stride) {
@@ -185,9 +185,9 @@ fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
         let done = change(&site);
         killer.spare();
         kills += u32::from(done.code == -1);
-        let opened_by_old = site.cli(&["wallet", "backup-words", "--yes"]);
+        let opened_by_old = site.cli(&["wallet", "words", "--yes"]);
         site.set_env("BSV_KEYSTORE_PASSPHRASE", NEW);
-        let opened_by_new = site.cli(&["wallet", "backup-words", "--yes"]);
+        let opened_by_new = site.cli(&["wallet", "words", "--yes"]);
         match (opened_by_old.code, opened_by_new.code) {
             (0, 1) => old += 1,
             (1, 0) => new += 1,
@@ -225,7 +225,7 @@ fn a_command_keeps_nobody_waiting_while_it_stretches_its_passphrase() {
     let text = fs::read_to_string(&path).unwrap();
     // With so many iterations, the stretching takes seconds, and its result opens no key.
     fs::write(&path, text.replace(r#""iterations": 3"#, r#""iterations": 100"#)).unwrap();
-    let mut command = site.cli_command(&["balance"]);
+    let mut command = site.cli_command(&["wallet", "balance"]);
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", command.id());
     let has_begun = || {

@@ -87,7 +87,7 @@ fn a_new_passphrase_of_the_keys_is_typed_twice_and_unseen() {
     let (code, shown) = converse(&site, &["keystore", "passphrase"], &answers);
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("The keys have the new passphrase"), "{shown}");
-    assert_eq!(site.cli(&["listminerids"]).code, 1);
+    assert_eq!(site.cli(&["miner", "list"]).code, 1);
     site.set_env("BSV_KEYSTORE_PASSPHRASE", TYPED);
     site.cli_ok(&["keystore", "verify"]);
 }
@@ -123,17 +123,27 @@ fn a_backups_passphrase_is_typed_twice_for_it_and_once_to_restore() {
     }
     let (code, shown) = converse(&restored, &["restore", "--yes", file], &[(OF_BACKUP, &answer)]);
     assert_eq!(code, 0, "{shown}");
-    assert_eq!(restored.cli_ok(&["listminerids"]), site.cli_ok(&["listminerids"]));
+    assert_eq!(restored.cli_ok(&["miner", "list"]), site.cli_ok(&["miner", "list"]));
 }
 
 #[test]
 fn words_are_printed_after_a_confirmation_and_typed_to_restore() {
     let site = talkative_site();
     site.cli_ok(&["init"]);
-    let words = site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = site.cli_ok(&["wallet", "words", "--yes"]);
     let question = "Print them? [y/N] ";
-    for (answer, is_sure) in [("\r", false), ("n\r", false), (CTRL_D, false), ("y\r", true)] {
-        let mut terminal = Terminal::start(&site, &["wallet", "backup-words"]);
+    for (answer, is_sure) in [
+        ("\r", false),
+        ("n\r", false),
+        ("nyes\r", false),
+        ("yes!\r", false),
+        ("yesyesyesyesyesyesyes\r", false),
+        (CTRL_D, false),
+        ("y\r", true),
+        ("Y\r", true),
+        (" yes \r", true),
+    ] {
+        let mut terminal = Terminal::start(&site, &["wallet", "words"]);
         terminal.wait_for(question);
         terminal.type_in(answer);
         let (code, shown, echoes) = terminal.end();
@@ -154,5 +164,5 @@ fn words_are_printed_after_a_confirmation_and_typed_to_restore() {
     terminal.type_in(&format!("{words}\r"));
     let (code, shown, _) = terminal.end();
     assert_eq!(code, 0, "{shown}");
-    assert_eq!(restored.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(restored.cli_ok(&["wallet", "words", "--yes"]), words);
 }

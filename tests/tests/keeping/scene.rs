@@ -59,7 +59,7 @@ pub(crate) fn payment_url(server: &Server, id: &str) -> String {
 /// Creates an invoice, and has the faucet pay it.
 pub(crate) fn fill(site: &Site, server: &Server, satoshis: u64) {
     let id = create_invoice(server.wallet(), satoshis);
-    site.cli_ok(&["faucet", &payment_url(server, &id)]);
+    site.cli_ok(&["wallet", "faucet", &payment_url(server, &id)]);
 }
 
 /// Has one wallet pay a new invoice of another one.

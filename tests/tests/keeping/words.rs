@@ -49,7 +49,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     pay(&server, &payee, 80_000);
     fill(&lost, &server, 33_000);
     let expected = balance(&server);
-    let words = lost.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = lost.cli_ok(&["wallet", "words", "--yes"]);
     server.kill();
 
     let site = sealed_site(Some(&node));
@@ -60,7 +60,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     assert!(done.stdout.contains(&format!("of {expected} satoshis")), "{}", done.stdout);
     let books = site.cli_json(&["books", "verify"]);
     assert_eq!((&books["balance"], &books["proofs"]), (&json!(expected), &json!(5)));
-    assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(site.cli_ok(&["wallet", "words", "--yes"]), words);
     assert!(site.cli_ok(&["audit", "list"]).contains("imported"));
 
     // The restored wallet continues with unused keys, spends the coins that it has found, and
@@ -68,7 +68,7 @@ fn words_and_a_chain_bring_back_the_balance() {
     let server = site.server();
     assert_eq!(balance(&server), expected);
     let invoice = create_invoice(server.wallet(), 1_000);
-    site.cli_ok(&["faucet", &payment_url(&server, &invoice)]);
+    site.cli_ok(&["wallet", "faucet", &payment_url(&server, &invoice)]);
     pay(&server, &payee, expected - 2_000);
     node.mine(1);
     wait_for_proofs(&site, 9);
@@ -140,7 +140,7 @@ fn what_is_paid_after_words_were_restored_is_seen() {
 #[test]
 fn words_are_restored_without_a_node_and_refused_when_wrong() {
     let lost = begun_site();
-    let words = lost.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = lost.cli_ok(&["wallet", "words", "--yes"]);
     let user = lost.cli_json(&["user", "create", "--name", "Ada"]);
     let site = sealed_site(None);
     // With "art" as the last word, the checksum of these words would be right.
@@ -154,7 +154,7 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
     let done = restore(&site, &words, &["--lookahead", "5"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("was skipped"), "{}", done.stdout);
-    assert_eq!(site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(site.cli_ok(&["wallet", "words", "--yes"]), words);
     // A new user does not get the key of a user of the lost wallet.
     let other = site.cli_json(&["user", "create", "--name", "Edsger"]);
     assert_eq!(other["id"], 6);
@@ -168,7 +168,7 @@ fn words_are_restored_without_a_node_and_refused_when_wrong() {
 fn a_restore_that_cannot_walk_the_chain_leaves_nothing() {
     let node = Node::start();
     node.mine(5);
-    let words = begun_site().cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = begun_site().cli_ok(&["wallet", "words", "--yes"]);
     let site = sealed_site(Some(&node));
     let done = restore(&site, &words, &["--from-height", "6"]);
     assert_eq!(done.code, 1);

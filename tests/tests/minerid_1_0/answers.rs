@@ -84,11 +84,11 @@ fn write_file(site: &Site, step: &Value) {
     let file = site.data_dir().join("file.json");
     if path.ends_with("dataRefsTxData") {
         std::fs::write(&file, content).unwrap();
-        site.cli_ok(&["datarefs", "--name", "pool", file.to_str().unwrap()]);
+        site.cli_ok(&["miner", "data-refs", "--name", "pool", file.to_str().unwrap()]);
     } else {
         let content: Value = serde_json::from_str(content).unwrap();
         std::fs::write(&file, content["extensions"].to_string()).unwrap();
-        site.cli_ok(&["extensions", "--name", "pool", file.to_str().unwrap()]);
+        site.cli_ok(&["miner", "extensions", "--name", "pool", file.to_str().unwrap()]);
         site.cli_ok(&["config", "--name", "pool", "name=n"]);
     }
 }
@@ -183,15 +183,15 @@ fn what_an_operator_sets_is_checked_and_named() {
         ("extensions", "pool", r#"{"dataRefs":{}}"#, "\"dataRefs\" cannot be set"),
         ("extensions", "pool", "{", "not JSON"),
         ("extensions", "old", "{}", "is of protocol 0.2"),
-        ("datarefs", "pool", "{}", "malformed dataRefs"),
-        ("datarefs", "old", r#"{"dataRefs":{"refs":[]}}"#, "is of protocol 0.2"),
+        ("data-refs", "pool", "{}", "malformed dataRefs"),
+        ("data-refs", "old", r#"{"dataRefs":{"refs":[]}}"#, "is of protocol 0.2"),
     ] {
         std::fs::write(file, content).unwrap();
-        let refused = site.cli(&[command, "--name", alias, file]);
+        let refused = site.cli(&["miner", command, "--name", alias, file]);
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.stderr.contains(complaint), "{}", refused.stderr);
     }
-    assert_eq!(site.cli(&["extensions", "--name", "pool", "/no/such/file"]).code, 2);
+    assert_eq!(site.cli(&["miner", "extensions", "--name", "pool", "/no/such/file"]).code, 2);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_1_0_home_is_taken_over_with_its_revocation_keys() {
     site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);
     let key = site.network_dir().join("keystore/revocation/pool_1.key");
     assert!(key.is_file());
-    let list = site.cli_json(&["listminerids"]);
+    let list = site.cli_json(&["miner", "list"]);
     assert_eq!(list[0]["announced"], json!(["rotation"]));
     let server = site.server();
     let recorded = &scenario["steps"][4];

@@ -105,7 +105,7 @@ fn an_identity_of_generation_0_2_is_revoked_without_a_node_and_spends_its_vctx_l
     let (txid, vout) = outpoint.split_once(':').unwrap();
     let vout: u32 = vout.parse().unwrap();
     node.stop();
-    let done = site.cli(&["revokeminerid", "--yes", "--name", "old"]);
+    let done = site.cli(&["miner", "revoke", "--yes", "--name", "old"]);
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("is recorded, but the node was not told"), "{done:?}");
     assert_eq!(server.get("/opreturn/old/7").status, 422);
@@ -127,11 +127,11 @@ fn a_revocation_that_the_network_has_not_got_is_made_again_with_the_fee_that_it_
     site.cli_ok(&["generateminerid", "--name", "old"]);
     site.cli_ok(&["generatevctx", "--name", "old"]);
     gate.refuse(Refusal { method: "sendrawtransaction", code: -26, message: "mempool full" });
-    assert_eq!(site.cli(&["revokeminerid", "--yes", "--name", "old"]).code, 1);
+    assert_eq!(site.cli(&["miner", "revoke", "--yes", "--name", "old"]).code, 1);
     assert_eq!(server.stop(), 0);
     node.restart_with(&["minminingtxfee=0.00001000"]);
     site.move_to(&node);
-    let done = site.cli_json(&["revokeminerid", "--yes", "--name", "old"]);
+    let done = site.cli_json(&["miner", "revoke", "--yes", "--name", "old"]);
     let mempool = node.call("getrawmempool", json!([true]));
     let [(txid, entry)] = &mempool.as_object().unwrap().iter().collect::<Vec<_>>()[..] else {
         panic!("{mempool:#} {done:#}");

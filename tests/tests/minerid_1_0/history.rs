@@ -113,7 +113,7 @@ impl History {
 
     /// Scans the chain. Answers what the scan says of the blocks, line by line, and of all miners.
     fn scan(&self, arguments: &[&str]) -> (Vec<Value>, KnownMiners) {
-        let scan = ["scanminerids", "--json", "--from", &self.from];
+        let scan = ["miner", "scan", "--json", "--from", &self.from];
         let text = self.site.cli_ok(&[&scan, arguments].concat());
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         let mut lines: Vec<Value> = lines.collect();
@@ -137,7 +137,7 @@ impl History {
         let reference = json!({ "brfcIds": [id], "data": { id: { "number": number } }, "vout": 0 });
         let data = json!({ "dataRefs": { "refs": [reference] } });
         std::fs::write(&file, data.to_string()).unwrap();
-        self.site.cli_ok(&["datarefs", "--name", alias, file.to_str().unwrap()]);
+        self.site.cli_ok(&["miner", "data-refs", "--name", alias, file.to_str().unwrap()]);
         let scripts = self.server.text(&format!("/datarefs/{alias}/opreturns"));
         let scripts: Vec<String> = serde_json::from_str(&scripts).unwrap();
         let txid = miner_info::publish_data(&self.node, &scripts);
@@ -155,7 +155,7 @@ impl History {
     /// Checks that the document of a block refers to this data, and that the check of the reference
     /// has this outcome.
     fn assert_refers_to(&self, block: BlockHash, data: Txid, outcome: &str) {
-        let report = self.site.cli_json(&["verifyminerid", "--block", &block.to_string()]);
+        let report = self.site.cli_json(&["miner", "verify", "--block", &block.to_string()]);
         assert_eq!(report["identity"]["dataRefs"][0]["txid"], data.to_string(), "{report:#}");
         let checks = report["outputs"][0]["checks"].as_array().unwrap();
         let check = checks.iter().find(|check| check["check"] == "data-refs").unwrap();

@@ -14,7 +14,7 @@ const SKIPPED: u64 = 5;
 /// What is visible of the alias; null before it is made. New keys differ in every run. Therefore,
 /// this holds only their number and which are equal.
 fn seen(site: &Site) -> Value {
-    let done = site.cli(&["listminerids", "--json"]);
+    let done = site.cli(&["miner", "list", "--json"]);
     if done.code == 1 && done.stderr.contains("nothing-there") {
         return Value::Null;
     }
@@ -120,13 +120,13 @@ fn a_command_killed_at_any_step_leaves_the_old_state_or_the_new_one() {
     };
     kill(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     kill(&["config", "--name", "pool", "name=a pool", "email=a@pool.example"]);
-    kill(&["extensions", "--name", "pool", extensions.to_str().unwrap()]);
-    kill(&["datarefs", "--name", "pool", data.to_str().unwrap()]);
+    kill(&["miner", "extensions", "--name", "pool", extensions.to_str().unwrap()]);
+    kill(&["miner", "data-refs", "--name", "pool", data.to_str().unwrap()]);
     // Once somebody has a document with the key, the next key needs its signature.
     assert_eq!(site.server().get("/opreturn/pool/7").status, 200);
     kill(&["rotateminerid", "--name", "pool", "--force", "--yes"]);
     kill(&["rotaterevocationkey", "--name", "pool"]);
-    kill(&["confirmminerid", "--yes", "--name", "pool"]);
+    kill(&["miner", "confirm", "--yes", "--name", "pool"]);
     kill_at_every_step(&site, &["revokemineridcompletely", "--yes", "--name", "pool"], &[1]);
 }
 

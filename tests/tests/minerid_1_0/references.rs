@@ -55,7 +55,7 @@ fn a_rotation_after_the_first_reference_to_a_document_changes_no_later_reference
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
     assert_eq!(refer(&template, &server, txid), reference);
     // A document that only the command line prints does not count as handed out.
-    site.cli_ok(&["opreturn", "--name", "pool", "--height", "7"]);
+    site.cli_ok(&["miner", "script", "--name", "pool", "--height", "7"]);
     drop(server);
     let server = site.server();
     assert_eq!(refer(&template, &server, txid), reference);

@@ -125,19 +125,19 @@ fn without_a_node_nothing_is_revoked() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "--name", "pool", "--protocol", "1.0"]);
     site.cli_ok(&["generateminerid", "--name", "old"]);
-    let before = site.cli_json(&["listminerids"]);
+    let before = site.cli_json(&["miner", "list"]);
     for command in [
-        &["revokemineridcompletely", "--yes", "--name", "pool"],
-        &["revokeminerid", "--yes", "--name", "old"],
+        &["revokemineridcompletely", "--yes", "--name", "pool"][..],
+        &["miner", "revoke", "--yes", "--name", "old"],
     ] {
         let refused = site.cli(command);
         assert_eq!(refused.code, 1);
         assert!(refused.stderr.contains("no node is configured"), "{}", refused.stderr);
     }
-    assert_eq!(site.cli_json(&["listminerids"]), before);
+    assert_eq!(site.cli_json(&["miner", "list"]), before);
     let server = site.server();
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    site.cli_ok(&["confirmminerid", "--yes", "--name", "pool"]);
+    site.cli_ok(&["miner", "confirm", "--yes", "--name", "pool"]);
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
 }
 
@@ -148,11 +148,11 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let site = Site::on(&node);
     let server = site.server();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
-    assert_eq!(site.cli(&["revokeminerid", "--yes", "--name", "pool"]).code, 1);
+    assert_eq!(site.cli(&["miner", "revoke", "--yes", "--name", "pool"]).code, 1);
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     let outpoint = identity(&site, "pool")["vctx"]["outpoint"].as_str().unwrap().to_owned();
     server.text("/opreturn/pool/200");
-    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
+    site.cli_ok(&["miner", "revoke", "--yes", "--name", "pool"]);
     let refused = server.get("/opreturn/pool/200");
     let expected = format!("Alias \"pool\" is revoked: its VCTx {outpoint} is spent");
     assert_eq!((refused.status, refused.body), (422, expected));
@@ -162,8 +162,8 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let refused = site.cli(&["upgrademinerid", "--name", "pool"]);
     assert_eq!((refused.code, refused.stderr.contains("is revoked")), (1, true), "{refused:?}");
     // The command can be repeated before and after a block holds the transaction.
-    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
+    site.cli_ok(&["miner", "revoke", "--yes", "--name", "pool"]);
     node.mine(1);
     drop(server);
-    site.cli_ok(&["revokeminerid", "--yes", "--name", "pool"]);
+    site.cli_ok(&["miner", "revoke", "--yes", "--name", "pool"]);
 }

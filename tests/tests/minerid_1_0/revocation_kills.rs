@@ -73,7 +73,7 @@ impl Scene {
         for _ in 1..keys {
             self.site.cli_ok(&["rotateminerid", "--name", alias]);
             miner_info::mine_from(&self.node, &server, alias);
-            self.site.cli_ok(&["confirmminerid", "--yes", "--name", alias]);
+            self.site.cli_ok(&["miner", "confirm", "--yes", "--name", alias]);
         }
     }
 
@@ -197,7 +197,7 @@ fn a_revocation_of_0_2_killed_at_any_step_is_recorded_or_not_and_can_be_repeated
         site.cli_ok(&["generateminerid", "--name", alias]);
         site.cli_ok(&["generatevctx", "--name", alias]);
         let before = decided(site, alias);
-        let command = ["revokeminerid", "--yes", "--name", alias];
+        let command = ["miner", "revoke", "--yes", "--name", alias];
         let steps = scene.run_until(step, &command);
 
         let now = decided(site, alias);

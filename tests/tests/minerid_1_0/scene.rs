@@ -16,7 +16,7 @@ pub(crate) fn node() -> Node {
 
 /// What the command line shows of `alias`.
 pub(crate) fn identity(site: &Site, alias: &str) -> Value {
-    let list = site.cli_json(&["listminerids"]);
+    let list = site.cli_json(&["miner", "list"]);
     let identities = list.as_array().unwrap().iter();
     identities.clone().find(|identity| identity["alias"] == alias).unwrap().clone()
 }

@@ -42,7 +42,7 @@ fn an_invoice_is_paid_through_a_front_end() {
         let id = shop.invoice(20_000);
         let host = format!("https://127.0.0.1:{port}");
         let mut stream = open_stream(port, &id);
-        shop.site.cli_ok(&["faucet", &format!("{host}/dpp/api/v1/payment/{id}")]);
+        shop.site.cli_ok(&["wallet", "faucet", &format!("{host}/dpp/api/v1/payment/{id}")]);
         assert_eq!(shop.state(&id), "paid");
         wait_for(&mut stream, r#""state":"paid""#);
         check_long_payment(&shop.server, &host, &id);

@@ -113,7 +113,7 @@ impl Shop {
         let body = json!({ "satoshis": satoshis }).to_string();
         let invoice = self.post("/api/v1/invoices", &body).unwrap();
         let invoice: Value = serde_json::from_str(&invoice.body).unwrap();
-        self.site.cli_ok(&["faucet", &self.payment_url(invoice["id"].as_str().unwrap())]);
+        self.site.cli_ok(&["wallet", "faucet", &self.payment_url(invoice["id"].as_str().unwrap())]);
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
@@ -149,7 +149,7 @@ impl Shop {
         let mut all: Vec<Value> = Vec::new();
         loop {
             let before = all.last().map(|payment| payment["id"].to_string());
-            let mut arguments = vec!["payment", "list"];
+            let mut arguments = vec!["outgoing", "list"];
             if let Some(before) = &before {
                 arguments.extend(["--before", before]);
             }

@@ -324,7 +324,7 @@ fn a_payment_that_is_being_cancelled_can_be_displaced() {
     let Merchant { site, server } = shop;
     assert_eq!(server.stop(), 0);
     restart_empty(&mut node);
-    let done = site.cli(&["payment", "cancel", "1"]);
+    let done = site.cli(&["outgoing", "cancel", "1", "--yes"]);
     assert_eq!(done.code, 1, "{}", done.stdout);
     let done = site.cli(&["pay", &payee.url()]);
     assert_eq!((done.code, done.stderr.as_str()), (1, "bsv-cli: payment 1 is cancelling\n"));

@@ -56,7 +56,7 @@ impl Merchant {
     /// Creates an invoice of this amount, and has the faucet pay it. Answers its id.
     pub(crate) fn fill(&self, satoshis: u64) -> String {
         let id = self.invoice(satoshis);
-        self.site.cli_ok(&["faucet", &self.payment_url(&id)]);
+        self.site.cli_ok(&["wallet", "faucet", &self.payment_url(&id)]);
         id
     }
 }

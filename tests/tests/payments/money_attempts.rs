@@ -77,7 +77,7 @@ impl Scene {
             restart_empty_with(&mut self.node, &["maxscriptsizepolicy=0"]);
         }
         if [Cancelled, TakenAndCancelled].contains(&end) {
-            let _ = self.buyer.site.cli(&["payment", "cancel", &number]);
+            let _ = self.buyer.site.cli(&["outgoing", "cancel", &number, "--yes"]);
         }
         self.attempts.push(self.payee.requests("POST")[before].transaction());
     }

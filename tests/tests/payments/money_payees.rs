@@ -86,7 +86,10 @@ fn a_payment_that_the_payee_accepts_and_keeps_stays_unseen_until_it_is_cancelled
     }
     scene.check_unseen();
     let transaction = scene.payee.paid_with();
-    assert_eq!(scene.buyer.site.cli_ok(&["payment", "cancel", "1"]), "Payment 1 is cancelled");
+    assert_eq!(
+        scene.buyer.site.cli_ok(&["outgoing", "cancel", "1", "--yes"]),
+        "Payment 1 is cancelled"
+    );
     assert_eq!(scene.buyer.outgoing_states(), ["cancelled"]);
     scene.node().restart_with(&LENIENT);
     let sent = scene.node().try_call("sendrawtransaction", json!([transaction.to_hex()]));
@@ -137,7 +140,7 @@ fn a_payment_stays_unseen_while_the_node_refuses_everything() {
     let scene = Scene::new();
     assert_eq!(scene.pay_while(&["maxscriptsizepolicy=20"]).status, 200);
     scene.check_unseen();
-    let done = scene.buyer.site.cli(&["payment", "cancel", "1"]);
+    let done = scene.buyer.site.cli(&["outgoing", "cancel", "1", "--yes"]);
     assert_eq!(done.code, 1, "{}", done.stdout);
     assert!(!knows(&scene.node(), &scene.payee.paid_with()));
     scene.node().restart_with(&["maxscriptsizepolicy=0"]);

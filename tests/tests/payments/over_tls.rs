@@ -21,7 +21,7 @@ fn an_invoice_is_paid_over_tls() {
 
     let by_the_node = shop.invoice(20_000);
     assert!(url(&by_the_node).starts_with(&host), "{}", url(&by_the_node));
-    shop.site.cli_ok(&["faucet", &url(&by_the_node)]);
+    shop.site.cli_ok(&["wallet", "faucet", &url(&by_the_node)]);
     assert_eq!((shop.balance(), shop.state(&by_the_node)), (20_000, "paid".to_owned()));
 
     let buyer = trusting(&authority());

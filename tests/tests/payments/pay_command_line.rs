@@ -66,7 +66,7 @@ fn a_payment_is_shown_with_what_it_builds_on() {
         let node = NodeRpc::new(node().settings());
         let runtime = Runtime::new().unwrap();
         for (id, payee) in ["1", "2"].into_iter().zip(&payees) {
-            let hex = site.cli_ok(&["payment", "show", id, "--beef"]);
+            let hex = site.cli_ok(&["outgoing", "show", id, "--beef"]);
             let beef = Beef::from_bytes(&hex::decode(&hex).unwrap()).unwrap();
             assert!(beef.is_atomic());
             assert_eq!(*beef.subject(), payee.paid_with());
@@ -95,15 +95,15 @@ fn a_payment_is_shown_with_what_it_builds_on() {
 #[test]
 fn payments_are_listed_the_newest_first() {
     for (site, _server) in sites() {
-        assert_eq!(site.cli_ok(&["payment", "list"]), "There is no payment");
-        assert_eq!(site.cli_json(&["payment", "list"]), json!([]));
+        assert_eq!(site.cli_ok(&["outgoing", "list"]), "There is no payment");
+        assert_eq!(site.cli_json(&["outgoing", "list"]), json!([]));
         let [paid, open] = [payee(10_000), payee(5_000)];
         open.on_post(|_| Answer::text(503, "{}"));
         site.cli_ok(&["pay", &paid.url()]);
         let complaint = "it is not known whether the payment went through (the payee cannot answer \
                          now: HTTP status 503): the wallet follows it, and you may send it again";
         check_refused(&site, &["pay", &open.url()], complaint);
-        let listed = site.cli_json(&["payment", "list"]);
+        let listed = site.cli_json(&["outgoing", "list"]);
         let payments = listed.as_array().unwrap();
         let txid = |payee: &Payee| payee.paid_with().txid().to_string();
         for (payment, id, payee, satoshis, state, memo) in [
@@ -123,9 +123,9 @@ fn payments_are_listed_the_newest_first() {
             });
             assert_eq!(Value::Object(payment), expected);
         }
-        assert_eq!(site.cli_json(&["payment", "list", "--before", "2"]), json!([payments[1]]));
-        assert_eq!(site.cli_json(&["payment", "list", "--before", "1"]), json!([]));
-        let table = site.cli_ok(&["payment", "list"]);
+        assert_eq!(site.cli_json(&["outgoing", "list", "--before", "2"]), json!([payments[1]]));
+        assert_eq!(site.cli_json(&["outgoing", "list", "--before", "1"]), json!([]));
+        let table = site.cli_ok(&["outgoing", "list"]);
         let lines: Vec<Vec<_>> =
             table.lines().map(|line| line.split_whitespace().collect()).collect();
         let row =
@@ -138,10 +138,10 @@ fn payments_are_listed_the_newest_first() {
         assert_eq!(row("1")[..3], ["1", "settled", "10000"]);
         assert!(table.contains(&paid.url()) && table.contains(&txid(&open)), "{table}");
 
-        let cancelled = site.cli_json(&["payment", "cancel", "2"]);
+        let cancelled = site.cli_json(&["outgoing", "cancel", "2", "--yes"]);
         assert_eq!((&cancelled["id"], &cancelled["state"]), (&json!(2), &json!("cancelled")));
-        check_refused(&site, &["payment", "cancel", "2"], "payment 2 is cancelled");
-        check_refused(&site, &["payment", "cancel", "3"], "there is no payment 3");
+        check_refused(&site, &["outgoing", "cancel", "2", "--yes"], "payment 2 is cancelled");
+        check_refused(&site, &["outgoing", "cancel", "3", "--yes"], "there is no payment 3");
     }
 }
 
@@ -171,12 +171,12 @@ fn refusals_say_why_and_wrong_usage_is_told_apart() {
     for wrong in [
         &["pay"][..],
         &["pay", "a", "b"],
-        &["payment"],
-        &["payment", "cancel"],
-        &["payment", "cancel", "x"],
-        &["payment", "cancel", "-1"],
-        &["payment", "list", "--before", "x"],
-        &["faucet"],
+        &["outgoing"],
+        &["outgoing", "cancel"],
+        &["outgoing", "cancel", "x", "--yes"],
+        &["outgoing", "cancel", "-1", "--yes"],
+        &["outgoing", "list", "--before", "x"],
+        &["wallet", "faucet"],
         &["pay", url, "--max", "-1"],
         &["send", "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r", "1000", "--max-fee", "-1"],
     ] {
@@ -193,23 +193,23 @@ fn refusals_say_why_and_wrong_usage_is_told_apart() {
 fn the_faucet_pays_up_to_its_limit() {
     for (site, _server) in sites() {
         let most = payee(100_000);
-        let said = site.cli_ok(&["faucet", &most.url()]);
+        let said = site.cli_ok(&["wallet", "faucet", &most.url()]);
         let paid = most.paid_with();
         let expected =
             format!("The faucet has paid to {}\ntransaction {}", most.url(), paid.txid());
         assert_eq!(said, expected);
         assert!(paid.outputs.iter().any(|output| output.satoshis == 100_000));
         assert_eq!(most.requests("POST")[0].json()["memo"], "from the faucet");
-        let again = site.cli_json(&["faucet", &payee(5_000).url()]);
+        let again = site.cli_json(&["wallet", "faucet", &payee(5_000).url()]);
         assert_eq!(again.as_object().unwrap().keys().collect::<Vec<_>>(), ["txid"]);
         let complaint = "the payment would cost 100001 satoshis, and the limit is 100000";
         for asked in [vec![output(100_001)], vec![output(100_000), output(1)]] {
             let payee = Payee::asking(&go_dpp_terms(&asked));
-            check_refused(&site, &["faucet", &payee.url()], complaint);
+            check_refused(&site, &["wallet", "faucet", &payee.url()], complaint);
             assert!(payee.requests("POST").is_empty());
         }
-        assert_eq!(site.cli_ok(&["balance"]), "50000 satoshis");
-        assert_eq!(site.cli_json(&["payment", "list"]), json!([]));
+        assert_eq!(site.cli_ok(&["wallet", "balance"]), "50000 satoshis");
+        assert_eq!(site.cli_json(&["outgoing", "list"]), json!([]));
     }
 }
 
@@ -244,7 +244,7 @@ fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
         spend_otherwise(&request.transaction());
         refusal.clone()
     });
-    let txid = site.cli_json(&["faucet", &shop.url()])["txid"].clone();
+    let txid = site.cli_json(&["wallet", "faucet", &shop.url()])["txid"].clone();
     let paid: Vec<_> = shop.requests("POST").iter().map(Request::transaction).collect();
     let [first, second, third] = &paid[..] else { panic!("{} payments", paid.len()) };
     assert_eq!(txid, third.txid().to_string());
@@ -255,7 +255,7 @@ fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
         send(own_node(), &request.transaction());
         Answer::text(422, r#"{"detail":"no"}"#)
     });
-    check_refused(&site, &["faucet", &sly.url()], "the payee refuses the payment: no");
+    check_refused(&site, &["wallet", "faucet", &sly.url()], "the payee refuses the payment: no");
     assert_eq!(sly.requests("POST").len(), 1);
 
     let unlucky = payee(1_000);
@@ -263,7 +263,11 @@ fn the_faucet_takes_other_coins_where_somebody_was_quicker_with_the_first() {
         spend_otherwise(&request.transaction());
         Answer::text(409, r#"{"detail":"gone"}"#)
     });
-    check_refused(&site, &["faucet", &unlucky.url()], "the payee refuses the payment: gone");
+    check_refused(
+        &site,
+        &["wallet", "faucet", &unlucky.url()],
+        "the payee refuses the payment: gone",
+    );
     assert_eq!(unlucky.requests("POST").len(), 5);
 }
 
@@ -273,19 +277,19 @@ fn the_faucet_says_why_it_does_not_pay() {
     site.cli_ok(&["init"]);
     let shop = payee(1_000);
     shop.on_post(|_| Answer::text(400, r#"{"detail":"no"}"#));
-    check_refused(&site, &["faucet", &shop.url()], "the payee refuses the payment: no");
+    check_refused(&site, &["wallet", "faucet", &shop.url()], "the payee refuses the payment: no");
     shop.on_get(|_| Answer::text(404, r#"{"detail":"no such order"}"#));
     let complaint = "the payee offers no terms: no such order";
-    check_refused(&site, &["faucet", &shop.url()], complaint);
+    check_refused(&site, &["wallet", "faucet", &shop.url()], complaint);
     let complaint = "payToURL must begin with http:// or https://";
-    check_refused(&site, &["faucet", "file:///etc/passwd"], complaint);
+    check_refused(&site, &["wallet", "faucet", "file:///etc/passwd"], complaint);
 
     let complaint = "the faucet gives coins of a regtest node only";
     let testnet = Site::with(json!({ "network": "testnet", "rpcUser": "u", "rpcPassword": "p" }));
     testnet.cli_ok(&["init"]);
-    check_refused(&testnet, &["faucet", &payee(1_000).url()], complaint);
+    check_refused(&testnet, &["wallet", "faucet", &payee(1_000).url()], complaint);
     let complaint = "no node is configured: set rpcUser and rpcPassword";
     let alone = Site::new();
     alone.cli_ok(&["init"]);
-    check_refused(&alone, &["faucet", &payee(1_000).url()], complaint);
+    check_refused(&alone, &["wallet", "faucet", &payee(1_000).url()], complaint);
 }

@@ -28,7 +28,7 @@ fn leave_open(buyer: &Merchant, payee: &Payee) -> Transaction {
 }
 
 fn cancel(buyer: &Merchant) -> Done {
-    buyer.site.cli(&["payment", "cancel", "1"])
+    buyer.site.cli(&["outgoing", "cancel", "1", "--yes"])
 }
 
 /// Checks that a transaction cannot be mined any more.
@@ -83,11 +83,11 @@ fn only_open_payments_can_be_cancelled() {
     let shop = Payee::asking(&go_dpp_terms(&[output(10_000)]));
     shop.on_post(|_| Answer::text(400, "{}"));
     check_problem(&buyer.pay(&shop.url()), 422, "refused-by-payee");
-    refused(buyer.site.cli(&["payment", "cancel", "2"]), "payment 2 is refused");
+    refused(buyer.site.cli(&["outgoing", "cancel", "2", "--yes"]), "payment 2 is refused");
     leave_open(&buyer, &evasive(10_000));
     let cancelled = post(3);
     assert_eq!(cancelled.status, 200, "{}", cancelled.body);
-    refused(buyer.site.cli(&["payment", "cancel", "3"]), "payment 3 is cancelled");
+    refused(buyer.site.cli(&["outgoing", "cancel", "3", "--yes"]), "payment 3 is cancelled");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_payee_that_broadcasts_during_a_cancellation_is_either_paid_or_not() {
         let before = buyer.balance();
         let number = round.to_string();
         let (done, sent) = thread::scope(|scope| {
-            let cancel = scope.spawn(|| buyer.site.cli(&["payment", "cancel", &number]));
+            let cancel = scope.spawn(|| buyer.site.cli(&["outgoing", "cancel", &number, "--yes"]));
             // The command takes about as long to start.
             thread::sleep(Duration::from_millis(10 * (round as u64 % 8)));
             let sent = node().try_call("sendrawtransaction", json!([transaction.to_hex()]));

@@ -50,7 +50,7 @@ pub(crate) fn site_with(node: &Node, mut settings: Value) -> Site {
 impl Merchant {
     /// The payments by this wallet, the newest first.
     pub(crate) fn outgoing(&self) -> Vec<Value> {
-        self.site.cli_json(&["payment", "list"]).as_array().unwrap().clone()
+        self.site.cli_json(&["outgoing", "list"]).as_array().unwrap().clone()
     }
 
     /// The states of the payments by this wallet, the newest first.

@@ -117,7 +117,7 @@ fn a_server_outlives_its_database() {
     let page = payments.send("GET", &format!("/pay/{id}"), &[("Accept", "text/html")], b"");
     assert_eq!((page.status, page.header("retry-after")), (503, Some("5")));
     assert!(page.body.contains("http-equiv=\"refresh\" content=\"5\""), "{}", page.body);
-    for command in [&["balance"][..], &["token", "create", "--scope", "wallet:read"]] {
+    for command in [&["wallet", "balance"][..], &["token", "create", "--scope", "wallet:read"]] {
         let done = site.cli(&[command, &["--json"]].concat());
         assert_eq!(done.code, 1);
         let error: Value = serde_json::from_str(&done.stderr).unwrap();

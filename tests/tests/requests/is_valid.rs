@@ -14,7 +14,7 @@ fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() 
         [
             service.server.get(&format!("/opreturn/{alias}/1000")).status == 200,
             service.server.post("/coinbase2", body).status == 200,
-            site.cli(&["opreturn", "--name", alias, "--height", "1000"]).code == 0,
+            site.cli(&["miner", "script", "--name", alias, "--height", "1000"]).code == 0,
         ]
     };
     for number in 0..2 {
@@ -24,7 +24,7 @@ fn an_identity_is_valid_unless_its_new_key_is_in_no_document_that_anybody_has() 
         service.server.text(&format!("/minerid/first/sign/{}", "ab".repeat(32)));
         service.check_get("/opreturn/first/0", 422, "Must enter a valid height");
         service.check_post(body_with(&[("coinbase2", "\"00\"")]), 422, MALFORMED);
-        service.site.cli_ok(&["opreturn", "--name", "first", "--height", "1"]);
+        service.site.cli_ok(&["miner", "script", "--name", "first", "--height", "1"]);
         assert!(!service.is_valid("first"), "what the command line prints is in no block");
         assert!(service.is_valid("rot"));
         match number {

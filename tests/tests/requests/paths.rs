@@ -188,7 +188,7 @@ fn there_is_nothing_at_other_paths() {
 #[test]
 fn the_control_routes_are_not_on_the_listener() {
     let service = Service::start();
-    let before = service.site.cli_json(&["listminerids"]);
+    let before = service.site.cli_json(&["miner", "list"]);
     for (path, body) in [
         ("/control/minerids", r#"{"alias":"new"}"#),
         ("/control/minerids/first/rotate", "{}"),
@@ -199,6 +199,6 @@ fn the_control_routes_are_not_on_the_listener() {
         let reply = service.server.post(path, body);
         assert_eq!((reply.status, reply.body.as_str()), (404, "Not Found"), "{path}");
     }
-    assert_eq!(service.site.cli_json(&["listminerids"]), before);
+    assert_eq!(service.site.cli_json(&["miner", "list"]), before);
     service.check_alive();
 }

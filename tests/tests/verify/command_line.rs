@@ -1,4 +1,4 @@
-//! Tests of `bsv-cli verifyminerid`.
+//! Tests of `bsv-cli miner verify`.
 
 use bsv_minerid::node::GatheredBlock;
 use bsv_minerid::verify::MinerInfoEvidence;
@@ -41,7 +41,8 @@ fn without_a_node_a_block_is_verified_from_files_and_arguments() {
     let (coinbase, header) = (block.coinbase.to_hex(), hex::encode(block.header.to_bytes()));
     let (coinbase_branch, miner_info) = (siblings(&block.branch), transaction.to_hex());
     let given = [
-        "verifyminerid",
+        "miner",
+        "verify",
         "--coinbase",
         &coinbase,
         "--header",
@@ -105,7 +106,8 @@ fn without_a_node_a_block_is_verified_from_files_and_arguments() {
     let (coinbase, header) = (none.coinbase.to_hex(), hex::encode(none.header.to_bytes()));
     let branch = siblings(&none.branch);
     let done = site.cli(&[
-        "verifyminerid",
+        "miner",
+        "verify",
         "--header",
         &header,
         "--branch",
@@ -136,12 +138,12 @@ fn wrong_usage_is_refused_and_nothing_is_verified() {
         (&["--block", &hash, "--branch", &hash], "--coinbase"),
         (&["--block", &hash, "--minerinfo-tx", &coinbase], "--coinbase"),
     ] {
-        let done = site.cli(&[&["verifyminerid"][..], arguments].concat());
+        let done = site.cli(&[&["miner", "verify"][..], arguments].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {done:?}");
         assert!(done.stderr.contains(reason), "{arguments:?}: {}", done.stderr);
     }
     for arguments in [["--block", hash.as_str()], ["--height", "1"]] {
-        let done = site.cli(&[&["verifyminerid"][..], &arguments].concat());
+        let done = site.cli(&[&["miner", "verify"][..], &arguments].concat());
         assert_eq!(done.code, 1);
         assert!(done.stderr.contains("no node is configured"), "{}", done.stderr);
     }
@@ -168,12 +170,12 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     assert!(in_main_chain);
     let height = proof.height.unwrap().to_string();
     for source in [["--block", &block.to_string()], ["--height", &height]] {
-        let report = site.cli_json(&[&["verifyminerid"][..], &source].concat());
+        let report = site.cli_json(&[&["miner", "verify"][..], &source].concat());
         assert_eq!((&report["verdict"], &report["inMainChain"]), (&json!("valid"), &json!(true)));
         assert_eq!(report["identity"]["minerId"], keys.miner_id.public_key().to_string());
         assert_eq!(report["block"], block.to_string());
     }
-    let verify = |block: &str| site.cli(&["verifyminerid", "--block", block]);
+    let verify = |block: &str| site.cli(&["miner", "verify", "--block", block]);
     let done = verify(&wrong.to_string());
     assert_eq!(done.code, 1);
     for line in [
@@ -198,7 +200,7 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     let done = verify(&"ab".repeat(32));
     assert_eq!(done.code, 1);
     assert!(done.stderr.contains("does not know block abab"), "{}", done.stderr);
-    let done = site.cli(&["verifyminerid", "--height", "100000"]);
+    let done = site.cli(&["miner", "verify", "--height", "100000"]);
     assert!(done.stderr.contains("ends before height 100000"), "{}", done.stderr);
 
     let parent = proof.header.previous_block.to_string();
@@ -240,7 +242,8 @@ fn the_state_of_a_vctx_and_data_come_from_the_node() {
         found.unwrap().1.to_owned()
     };
     let site = Site::on(&chain.node);
-    let report = || json_of(&site.cli(&["verifyminerid", "--block", &block.to_string(), "--json"]));
+    let report =
+        || json_of(&site.cli(&["miner", "verify", "--block", &block.to_string(), "--json"]));
     assert_eq!((&report()["verdict"], vctx(&report()).as_str()), (&json!("valid"), "holds"));
     let spending = spend(&coin);
     assert_eq!(vctx(&report()), "holds", "in the mempool only, it is not spent");

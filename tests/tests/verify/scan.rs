@@ -1,4 +1,4 @@
-//! Compares `bsv-cli scanminerids` with the database of a real node.
+//! Compares `bsv-cli miner scan` with the database of a real node.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,7 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     let file = site.data_dir().join("seen");
     let file = file.to_str().unwrap();
     let scan = |arguments: &[&str]| {
-        let text = site.cli_ok(&[&["scanminerids", "--json"][..], arguments].concat());
+        let text = site.cli_ok(&[&["miner", "scan", "--json"][..], arguments].concat());
         let mut lines = lines(&text);
         let summary = lines.pop().unwrap();
         (lines, summary)
@@ -73,7 +73,7 @@ fn a_scan_follows_what_the_node_follows_also_through_a_reorganisation() {
     // anew.
     let (_, summary) = scan(&["--from", &first]);
     await_rebuilt(&history.chain.node, &of_scan(&summary));
-    let done = site.cli(&["scanminerids", "--from", &first, "--to", &first, "--progress", file]);
+    let done = site.cli(&["miner", "scan", "--from", &first, "--to", &first, "--progress", file]);
     assert!(done.code == 1 && done.stderr.contains("beyond"), "{}", done.stderr);
 }
 
@@ -82,14 +82,14 @@ fn a_scan_that_was_killed_or_interrupted_continues() {
     let (history, _) = History::begin();
     history.chain.node.mine(500);
     let site = history.site();
-    let whole = lines(&site.cli_ok(&["scanminerids", "--from", "1", "--json"]));
+    let whole = lines(&site.cli_ok(&["miner", "scan", "--from", "1", "--json"]));
     let (summary, blocks) = whole.split_last().unwrap();
     assert_eq!(of_scan(summary), of_node(&history.chain.node));
     let signals = ["KILL", "INT", "TERM"];
     let count = bsv_tests::repetitions("signals that end a scan", signals.len(), 2);
     for signal in &signals[..count] {
         let mut seen = broken_off(&site, signal);
-        let rest = site.cli(&["scanminerids", "--from", "1", "--json"]);
+        let rest = site.cli(&["miner", "scan", "--from", "1", "--json"]);
         assert_eq!(rest.code, 0, "{}", rest.stderr);
         let rest = lines(&rest.stdout);
         let (last, rest) = rest.split_last().unwrap();
@@ -105,7 +105,7 @@ fn a_scan_that_was_killed_or_interrupted_continues() {
 
 /// The lines of a scan that a signal interrupts.
 fn broken_off(site: &Site, signal: &str) -> Vec<Value> {
-    let mut command = site.cli_command(&["scanminerids", "--from", "1", "--json"]);
+    let mut command = site.cli_command(&["miner", "scan", "--from", "1", "--json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut seen: Vec<_> = output.by_ref().take(20).collect();
@@ -136,7 +136,7 @@ fn a_node_that_stops_costs_no_progress_and_the_text_output_names_the_events() {
     let (from, to) = (first.to_string(), (first + 5).to_string());
     let file = site.data_dir().join("seen");
     let file = file.to_str().unwrap();
-    let scan = ["scanminerids", "--from", &from, "--progress", file];
+    let scan = ["miner", "scan", "--from", &from, "--progress", file];
     let text = site.cli_ok(&[&scan[..], &["--to", &to]].concat());
     for part in [
         "new miner",
@@ -182,7 +182,7 @@ fn a_node_that_stops_costs_no_progress_and_the_text_output_names_the_events() {
         ),
         (&["--from", &from, "--progress", "/"], 1, "not the name of a file"),
     ] {
-        let done = site.cli(&[&["scanminerids"][..], arguments].concat());
+        let done = site.cli(&[&["miner", "scan"][..], arguments].concat());
         assert_eq!(done.code, code, "{arguments:?}: {done:?}");
         assert!(done.stderr.contains(reason), "{arguments:?}: {}", done.stderr);
     }
@@ -226,11 +226,11 @@ fn the_last_2016_blocks_count_and_a_scan_that_began_too_late_says_so() {
     let (history, _) = History::begin();
     let (chain, site) = (&history.chain, history.site());
     let summary = |from: u32| {
-        let text = site.cli_ok(&["scanminerids", "--from", &from.to_string(), "--json"]);
+        let text = site.cli_ok(&["miner", "scan", "--from", &from.to_string(), "--json"]);
         lines(&text).pop().unwrap()
     };
     let scan =
-        |from: u32| (summary(from), site.cli_ok(&["scanminerids", "--from", &from.to_string()]));
+        |from: u32| (summary(from), site.cli_ok(&["miner", "scan", "--from", &from.to_string()]));
     let is_complete = |list: &Value| list["miners"][0]["recentBlocksComplete"].clone();
     let first = history.events[0].0;
     let (list, text) = scan(first);

@@ -147,7 +147,7 @@ fn other_paths_are_unknown() {
 #[test]
 fn no_listener_has_the_routes_of_another_one() {
     let owner = Owner::start();
-    let words = owner.site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = owner.site.cli_ok(&["wallet", "words", "--yes"]);
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
     for method in ["GET", "POST", "DELETE"] {
         for path in [INVOICES, BALANCE, USERS, &format!("{INVOICES}/{id}")] {

@@ -47,7 +47,8 @@ fn a_wallet_that_is_disabled_has_no_store_no_seed_and_no_listener() {
     assert_eq!(names_in(&site.network_dir()), ["control.sock", "keystore", "lock", "minerid"]);
     assert_eq!(names_in(&site.network_dir().join("keystore")), ["keystore.json", "lock"]);
     assert_eq!(server.get("/api/v1/balance").status, 404);
-    let commands = [&["balance"][..], &["invoice", "list"], &["wallet", "backup-words", "--yes"]];
+    let commands =
+        [&["wallet", "balance"][..], &["invoice", "list"], &["wallet", "words", "--yes"]];
     for arguments in commands {
         let done = site.cli(arguments);
         let complaint = "bsv-cli: the wallet is disabled\n\
@@ -176,7 +177,7 @@ fn a_seed_that_is_lost_or_of_another_wallet_is_not_replaced() {
         "the keystore has no seed for this wallet (wallet.seed.key): restore it from a backup";
     for _ in 0..2 {
         check_refused(&site, &[missing]);
-        let done = site.cli(&["balance"]);
+        let done = site.cli(&["wallet", "balance"]);
         assert_eq!((done.code, done.stdout.as_str()), (1, ""));
         assert!(done.stderr.contains(missing), "{}", done.stderr);
         assert!(!seed.exists(), "no new seed is made");
@@ -245,7 +246,7 @@ fn settings_that_cannot_be_used_are_named() {
 fn check_setting(settings: Value, reason: &str) {
     let site = Site::with(settings.clone());
     check_refused(&site, &["bsv-server: ", reason]);
-    for arguments in [&["config", "check"][..], &["balance"]] {
+    for arguments in [&["config", "check"][..], &["wallet", "balance"]] {
         let done = site.cli(arguments);
         assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{settings}");
         assert!(done.stderr.contains(reason), "{settings}: {}", done.stderr);

@@ -17,7 +17,7 @@ fn a_miner_identity_service_that_is_disabled_leaves_the_wallet_alone() {
     assert_eq!(names_in(&dir), ["control.sock", "keystore", "lock", "wallet.redb"]);
     assert!(names_in(&dir.join("keystore")).iter().any(|name| name.contains("wallet")));
     assert_eq!(owner.get("/minerid/x").status, 404);
-    assert_eq!(owner.site.cli(&["listminerids"]).code, 1);
+    assert_eq!(owner.site.cli(&["miner", "list"]).code, 1);
     owner.restart().check_alive(1);
 }
 
@@ -51,7 +51,7 @@ fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
     let owner = owner_of_a_wallet_alone();
     let user = owner.create(USERS, r#"{"name":"me"}"#);
     let id = owner.create_invoice(r#"{"satoshis":1}"#);
-    let words = owner.site.cli_ok(&["wallet", "backup-words", "--yes"]);
+    let words = owner.site.cli_ok(&["wallet", "words", "--yes"]);
     let Owner { site, server } = owner;
     assert_eq!(server.stop(), 0);
     fs::remove_file(site.network_dir().join("wallet.redb")).unwrap();
@@ -66,7 +66,7 @@ fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
     assert_eq!(owner.get(&format!("{INVOICES}/{id}")).status, 404);
     assert_eq!(owner.get(&format!("{USERS}/1")).status, 404);
     assert_eq!(owner.create(USERS, r#"{"name":"me"}"#), user);
-    assert_eq!(owner.site.cli_ok(&["wallet", "backup-words", "--yes"]), words);
+    assert_eq!(owner.site.cli_ok(&["wallet", "words", "--yes"]), words);
 }
 
 #[test]

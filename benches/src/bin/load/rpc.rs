@@ -1,10 +1,13 @@
 //! The parts that stand-ins for a node share.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::thread;
 
 use bsv_tx::BlockHeader;
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -19,6 +22,52 @@ pub(crate) struct Call<'a> {
     pub(crate) method: String,
     #[serde(borrow)]
     pub(crate) params: &'a RawValue,
+}
+
+impl Call<'_> {
+    /// The parameters, if they have the form that the caller expects.
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Result<T, Fault> {
+        serde_json::from_str(self.params.get()).map_err(|_| self.fault())
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self, result: &str) -> String {
+        format!(r#"{{"result":{result},"error":null,"id":{}}}"#, self.id)
+    }
+
+    /// The answer of a node that does not know the transaction.
+    pub(crate) fn not_found(&self) -> String {
+        self.refusal(r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#)
+    }
+
+    /// The answer to a call that the stand-in does not know. The run fails at its end.
+    pub(crate) fn fail(&self, Fault(fault): Fault) -> String {
+        *FAULTS.lock().unwrap().entry(fault).or_default() += 1;
+        self.refusal(r#"{"code":-32601,"message":"Method not found"}"#)
+    }
+
+    pub(crate) fn fault(&self) -> Fault {
+        let params: String = self.params.get().chars().take(MAX_SHOWN).collect();
+        Fault(format!("it has no answer to {} {params}", self.method))
+    }
+
+    fn refusal(&self, error: &str) -> String {
+        format!(r#"{{"result":null,"error":{error},"id":{}}}"#, self.id)
+    }
+}
+
+/// What a stand-in cannot do.
+pub(crate) struct Fault(String);
+
+/// How many characters of parameters are shown.
+const MAX_SHOWN: usize = 100;
+
+/// How often stand-ins have failed, and why.
+static FAULTS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+/// How often stand-ins have failed, and why.
+pub(crate) fn faults() -> BTreeMap<String, u64> {
+    FAULTS.lock().unwrap().clone()
 }
 
 /// Answers calls on a thread of this process. Returns the settings with which a service makes its
@@ -64,7 +113,3 @@ pub(crate) fn header_info(height: u32, tip_height: u32, header: &BlockHeader) ->
 pub(crate) fn transaction_info(txid: &str) -> Option<String> {
     (txid != "00".repeat(32)).then(|| format!(r#"{{"txid":"{txid}"}}"#))
 }
-
-/// The error for an unknown transaction.
-pub(crate) const NOT_FOUND: &str =
-    r#"{"code":-5,"message":"No such mempool or blockchain transaction"}"#;

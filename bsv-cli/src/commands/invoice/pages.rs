@@ -1,6 +1,6 @@
 //! Lists of any length, which are printed page by page.
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::context::{Context, Stores};
@@ -9,7 +9,7 @@ use crate::output::{self, Table};
 use crate::service::ReachError;
 
 /// A list, and how it is printed as a table.
-pub(super) struct Pages<'l> {
+pub(super) struct Pages<'l, T> {
     /// The path of the first page.
     pub(super) first: String,
     /// The most elements to print.
@@ -17,12 +17,12 @@ pub(super) struct Pages<'l> {
     /// An empty table. The tables of later pages are aligned with the first one.
     pub(super) table: &'l dyn Fn(bool) -> Table,
     /// Adds an element to a table.
-    pub(super) add: &'l dyn Fn(&mut Table, &Value),
+    pub(super) add: &'l dyn Fn(&mut Table, &T),
     /// The text for an empty list.
     pub(super) none: &'l str,
 }
 
-impl Pages<'_> {
+impl<T: DeserializeOwned> Pages<'_, T> {
     /// Prints page by page, so that a list of any length takes little memory.
     pub(super) async fn print(&self, context: &Context) -> Result<(), CliError> {
         let mut left = self.limit;

@@ -1,14 +1,15 @@
 //! The payments of an invoice, and the owner's decision about them.
 
 use bsv_invoicing::InvoiceId;
+use bsv_server::wire::{Receipt, Settlement};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Table, field, number, text};
+use crate::output::{Table, line, optional};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -40,22 +41,20 @@ impl ShowArguments {
     pub(crate) async fn settlement(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.get(format!("/api/v1/invoices/{}/settlement", self.id)).await?;
-        let it = answer.value()?;
+        let it: Settlement = answer.read()?;
         context.print(&answer.body, || {
-            let is = |member: &str| it[member] == true;
-            let notes = [("late", is("late")), ("contested", is("contested"))];
-            let notes = notes.into_iter().chain([("marked as paid", is("marked"))]);
-            let notes: Vec<_> = notes.filter(|(_, is)| *is).map(|(note, _)| note).collect();
-            let refunds = it["refunds"].as_array().map_or(0, Vec::len);
+            let notes =
+                [("late", it.late), ("contested", it.contested), ("marked as paid", it.marked)];
+            let notes: Vec<_> = notes.iter().filter(|(_, is)| *is).map(|(note, _)| *note).collect();
             [
-                format!("Invoice {} is {}\n", self.id, text(&it, "state")),
-                field("satoshis", &it["satoshis"]),
-                field("paid", &it["paidSatoshis"]),
-                field("due", &it["dueSatoshis"]),
-                field("overpaid", &it["overpaidSatoshis"]),
-                field("confirmations", &it["confirmations"]),
-                field("notes", &Value::from(notes.join(", "))),
-                field("refunds", &Value::from(refunds)),
+                format!("Invoice {} is {}\n", self.id, it.state),
+                line("satoshis", it.satoshis),
+                line("paid", it.paid_satoshis),
+                line("due", it.due_satoshis),
+                line("overpaid", it.overpaid_satoshis),
+                line("confirmations", optional(it.confirmations)),
+                line("notes", notes.join(", ")),
+                line("refunds", it.refunds.len()),
             ]
             .concat()
         })
@@ -75,12 +74,7 @@ impl MarkArguments {
     }
 }
 
-fn add_payment(table: &mut Table, payment: &Value) {
-    table.add([
-        text(payment, "txid"),
-        number(payment, "vout"),
-        number(payment, "satoshis"),
-        text(payment, "state"),
-        number(payment, "blockHeight"),
-    ]);
+fn add_payment(table: &mut Table, payment: &Receipt) {
+    let Receipt { txid, vout, satoshis, state, block_height, .. } = payment;
+    table.add([txid, vout, satoshis, state, &optional(*block_height)]);
 }

@@ -1,13 +1,13 @@
 //! Refunding what was paid to an invoice.
 
 use bsv_invoicing::{InvoiceId, MAX_SATOSHIS};
+use bsv_server::wire::{Outgoing, RefundPreview};
 use clap::Args;
 use serde_json::json;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
-use crate::output::{number, text};
 
 #[derive(Debug, Args)]
 pub(crate) struct RefundArguments {
@@ -37,30 +37,23 @@ impl RefundArguments {
         let path = format!("/api/v1/invoices/{}/refund", self.id);
         let mut asked = json!({ "satoshis": self.satoshis, "to": self.to, "full": self.full });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask(context) {
+        if self.dry_run || consent.would_ask() {
             asked["dryRun"] = json!(true);
             let answer = service.post(&path, &asked).await?;
-            let preview = answer.value()?;
-            let effect = format!(
-                "{} satoshis are refunded to {}, and the fee is {}",
-                number(&preview, "satoshis"),
-                text(&preview, "to"),
-                number(&preview, "fee")
-            );
+            let RefundPreview { satoshis, to, fee, .. } = answer.read()?;
+            let effect = format!("{satoshis} satoshis are refunded to {to}, and the fee is {fee}");
             if self.dry_run {
                 return context.print(&answer.body, || format!("{effect}\n"));
             }
             consent.ask(context, &format!("{effect}."), "Refund?", "refunded")?;
             // The refund is the one that was shown, even if more has been received meanwhile.
-            asked = json!({ "satoshis": preview["satoshis"], "to": preview["to"] });
+            asked = json!({ "satoshis": satoshis, "to": to });
         }
         let waiting = context.wait("refunding");
         let answer = service.post(&path, &asked).await?;
         drop(waiting);
-        let refund = answer.value()?;
+        let Outgoing { satoshis, fee, txid, state, .. } = answer.read()?;
         context.print(&answer.body, || {
-            let (satoshis, fee) = (number(&refund, "satoshis"), number(&refund, "fee"));
-            let (txid, state) = (text(&refund, "txid"), text(&refund, "state"));
             format!("Refunded {satoshis} satoshis at a fee of {fee}\ntransaction {txid}, {state}\n")
         })
     }

@@ -6,12 +6,11 @@ use bsv_minerid::{Alias, MinerContact};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::Name;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
-use crate::height::height;
 use crate::output::{printable, printable_json};
+use crate::shared_arguments::{Name, height};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArguments {

@@ -4,11 +4,11 @@ use bsv_server::Create;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Name;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, field, printable, text};
 use crate::revocation_keystore::RevocationKeystore;
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArguments {
@@ -63,12 +63,12 @@ impl ListArguments {
             let mut table = context.table(&header);
             for identity in elements(&identities) {
                 table.add([
-                    text(identity, "alias"),
-                    text(identity, "protocol"),
-                    text(identity, "minerId"),
-                    elements(&identity["minerIds"]).len().to_string(),
-                    vctx_or_revocation_key(identity),
-                    announced(identity),
+                    &text(identity, "alias"),
+                    &text(identity, "protocol"),
+                    &text(identity, "minerId"),
+                    &elements(&identity["minerIds"]).len(),
+                    &vctx_or_revocation_key(identity),
+                    &announced(identity),
                 ]);
             }
             table.to_string()

@@ -4,12 +4,12 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::json;
 
-use super::Name;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{printable, text};
 use crate::revocation_keystore::RevocationKeystore;
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct IdArguments {

@@ -5,12 +5,12 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Name;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::text;
 use crate::revocation_keystore::RevocationKeystore;
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArguments {

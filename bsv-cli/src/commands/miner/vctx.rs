@@ -5,11 +5,11 @@ use bsv_tx::OutPoint;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Name;
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
 use crate::output::{number, text};
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
 pub(crate) struct VctxArguments {

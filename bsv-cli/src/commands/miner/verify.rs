@@ -15,9 +15,9 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::height::height;
 use crate::output::{Members, printable};
 use crate::service::ReachError;
+use crate::shared_arguments::height;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").required(true)))]

@@ -1,14 +1,14 @@
 //! The deliveries of events to a webhook.
 
 use bsv_invoicing::{DeliveryState, WebhookId};
+use bsv_server::wire::{Attempt, Delivery, Replayed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::path;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, number, text};
+use crate::output::{line, optional, printable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -52,6 +52,11 @@ pub(crate) struct ReplayArguments {
     only_failed: bool,
 }
 
+/// The path of a webhook.
+pub(super) fn path(id: WebhookId) -> String {
+    format!("/api/v1/webhooks/{id}")
+}
+
 impl ListArguments {
     pub(super) async fn run(self, context: &Context) -> Result<(), CliError> {
         let Self { id, number, state, after, limit } = self;
@@ -59,72 +64,65 @@ impl ListArguments {
         let mut service = context.service(Stores::Wallet).await?;
         if let Some(number) = number {
             let answer = service.get(format!("{list}/{number}")).await?;
-            let delivery = answer.value()?;
+            let delivery: Delivery = answer.read()?;
             return context.print(&answer.body, || describe(&delivery));
         }
         let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
         let mut answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
-        let mut deliveries = answer.value()?;
+        let mut deliveries: Vec<Delivery> = answer.read()?;
         // A page with few matching deliveries may be empty without being the last one.
-        while let Some(next) = answer.next.clone().filter(|_| elements(&deliveries).is_empty()) {
+        while let Some(next) = answer.next.clone().filter(|_| deliveries.is_empty()) {
             answer = service.get(next).await?;
-            deliveries = answer.value()?;
+            deliveries = answer.read()?;
         }
         context.print(&answer.body, || {
-            if elements(&deliveries).is_empty() {
+            if deliveries.is_empty() {
                 return "There is no such delivery\n".to_owned();
             }
             table(context, &deliveries)
         })?;
-        match (answer.next, elements(&deliveries).last()) {
+        match (answer.next, deliveries.last()) {
             (Some(_), Some(last)) => {
-                context.advise(&format!("There are more: --after {}", last["number"]))
+                context.advise(&format!("There are more: --after {}", last.number))
             }
             _ => Ok(()),
         }
     }
 }
 
-fn table(context: &Context, deliveries: &Value) -> String {
+fn table(context: &Context, deliveries: &[Delivery]) -> String {
     let header = ["number", "state", "type", "attempts", "last outcome", "next attempt"];
     let mut table = context.table(&header);
-    for delivery in elements(deliveries) {
-        let attempts = elements(&delivery["attempts"]);
-        table.add([
-            number(delivery, "number"),
-            text(delivery, "state"),
-            text(delivery, "type"),
-            attempts.len().to_string(),
-            attempts.last().map(outcome).unwrap_or_default(),
-            text(delivery, "nextAttemptAt"),
-        ]);
+    for Delivery { number, state, r#type, attempts, next_attempt_at, .. } in deliveries {
+        let (last, next) = (attempts.last().map(outcome), optional(next_attempt_at.as_ref()));
+        table.add([number, state, r#type, &attempts.len(), &optional(last), &next]);
     }
     table.to_string()
 }
 
 /// A delivery with its attempts, the earliest first.
-fn describe(delivery: &Value) -> String {
+fn describe(delivery: &Delivery) -> String {
     let mut described = [
-        format!("Delivery of event {} is {}\n", delivery["number"], text(delivery, "state")),
-        field("event", &delivery["eventId"]),
-        field("type", &delivery["type"]),
-        field("next attempt", &delivery["nextAttemptAt"]),
+        format!("Delivery of event {} is {}\n", delivery.number, delivery.state),
+        line("event", &delivery.event_id),
+        line("type", &delivery.r#type),
+        line("next attempt", optional(delivery.next_attempt_at.as_ref())),
     ]
     .concat();
-    for attempt in elements(&delivery["attempts"]) {
-        let line = [text(attempt, "at"), outcome(attempt), text(attempt, "answer")].join("  ");
-        described.push_str(&format!("{}\n", line.trim_end()));
+    for attempt in &delivery.attempts {
+        let text = [attempt.at.clone(), outcome(attempt), printable(&attempt.answer)].join("  ");
+        described.push_str(&format!("{}\n", text.trim_end()));
     }
     described
 }
 
 /// The outcome of an attempt, in a few words.
-pub(super) fn outcome(attempt: &Value) -> String {
-    let came = match attempt["status"].as_u64() {
+pub(super) fn outcome(attempt: &Attempt) -> String {
+    let came = match attempt.status {
         Some(status) => format!("status {status}"),
-        None => text(attempt, "failure"),
+        None => optional(attempt.failure.as_ref()),
     };
-    format!("{came} after {} ms", attempt["milliseconds"])
+    format!("{came} after {} ms", attempt.milliseconds)
 }
 
 impl RedeliverArguments {
@@ -143,9 +141,7 @@ impl ReplayArguments {
         let range = json!({ "after": after, "until": until, "onlyFailed": only_failed });
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post(format!("{}/replay", path(id)), range).await?;
-        let replay = answer.value()?;
-        context.print(&answer.body, || {
-            format!("{} events are sent again to webhook {id}\n", replay["count"])
-        })
+        let Replayed { count } = answer.read()?;
+        context.print(&answer.body, || format!("{count} events are sent again to webhook {id}\n"))
     }
 }

@@ -1,39 +1,30 @@
 //! Proving that every key can be read, in all keystores.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bsv_minerid::{Alias, Error, Keystore};
 use bsv_store::KeystoreError;
-use serde_json::{Value, json};
 
-use super::keystore_problem;
 use crate::control::handed::Handed;
 use crate::control::managed::Managed;
 use crate::control::revocation_keys::RevocationKeys;
 use crate::http::Problem;
 use crate::minerid::MinerIds;
-
-/// The result of reading the keys.
-#[derive(Default)]
-struct Check {
-    readable: BTreeSet<String>,
-    faults: Vec<String>,
-    /// The identities whose revocation key is in none of the examined keystores. Another keystore
-    /// may hold it.
-    unchecked: Vec<Alias>,
-}
+use crate::wire::KeysCheck;
 
 /// Reads all keys: those of the keystore, and the revocation keys in the default directory and in
 /// the keystore that is handed over.
-pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result<Value, Problem> {
+pub(super) async fn answer(
+    managed: &Managed,
+    handed: Option<&Handed>,
+) -> Result<KeysCheck, Problem> {
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
     let ids = managed.ids().ok().cloned();
     let handed = handed.cloned();
     let seed = managed.wallet().ok().map(|_| "wallet.seed".to_owned());
     let checked = tokio::task::spawn_blocking(move || {
-        let mut check = Check::default();
+        let mut check = KeysCheck::default();
         check.read_keys(&keystore, seed, ids.as_deref())?;
         check.read_revocation_keys(&revocation_keys, handed.as_ref(), ids.as_deref())?;
         Ok::<_, Problem>(check)
@@ -41,18 +32,17 @@ pub(super) async fn answer(managed: &Managed, handed: Option<&Handed>) -> Result
     let mut check = checked.await.expect("the task neither panics nor is cancelled")?;
     // It is unknown which keys these services need.
     check.faults.extend(managed.failures().map(str::to_owned));
-    let unchecked: Vec<_> = check.unchecked.iter().map(Alias::as_str).collect();
-    Ok(json!({ "readable": check.readable, "faults": check.faults, "unchecked": unchecked }))
+    Ok(check)
 }
 
-impl Check {
+impl KeysCheck {
     fn read_keys(
         &mut self,
         keystore: &Keystore,
         seed: Option<String>,
         ids: Option<&MinerIds>,
     ) -> Result<(), Problem> {
-        let read = keystore.check().map_err(|error| keystore_problem(&error))?;
+        let read = keystore.check()?;
         self.readable.extend(read.readable);
         self.faults.extend(read.faults.iter().map(ToString::to_string));
         // The unusable identities may lack a key.
@@ -96,7 +86,7 @@ impl Check {
             }
         }
         if named.is_none() {
-            self.unchecked = missing;
+            self.unchecked = missing.iter().map(ToString::to_string).collect();
             return Ok(());
         }
         let looked_in: Vec<_> = places.iter().map(|it| it.dir().display().to_string()).collect();

@@ -1,13 +1,13 @@
 //! The deliveries of events to a webhook.
 
-use bsv_invoicing::ledger::webhooks::GetDeliveries;
-use bsv_invoicing::{DeliveryState, Wallet, WebhookId};
+use bsv_invoicing::ledger::webhooks::{GetDeliveries, ListedDelivery};
+use bsv_invoicing::{DeliveryState, LogName, Wallet, WebhookId};
 use hyper::{StatusCode, Uri};
 
-use super::shown::DeliveryJson;
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet::events::once;
 use crate::wallet::headers::{number, set_next};
+use crate::wire;
 
 /// The most deliveries of a page.
 const MAX_PAGE: usize = 100;
@@ -60,7 +60,7 @@ pub(super) async fn list(wallet: &Wallet, id: WebhookId, uri: &Uri) -> Result<An
     let query = GetDeliveries { id, state, after: after.unwrap_or_default(), limit };
     let (listed, next) = wallet.deliveries(query).await?;
     let log = wallet.event_log();
-    let deliveries: Vec<_> = listed.iter().map(|it| DeliveryJson::new(it, log)).collect();
+    let deliveries: Vec<_> = listed.iter().map(|it| wire::Delivery::new(it, log)).collect();
     let mut answer = answer::json(StatusCode::OK, &deliveries);
     if let Some(next) = next {
         let state = state.map(|state| format!("state={state}&")).unwrap_or_default();
@@ -73,7 +73,7 @@ pub(super) async fn list(wallet: &Wallet, id: WebhookId, uri: &Uri) -> Result<An
 /// A delivery.
 pub(super) async fn show(wallet: &Wallet, id: WebhookId, number: &str) -> Result<Answer, Problem> {
     let listed = wallet.delivery(id, event_number(id, number)?).await?;
-    Ok(answer::json(StatusCode::OK, &DeliveryJson::new(&listed, wallet.event_log())))
+    Ok(answer::json(StatusCode::OK, &wire::Delivery::new(&listed, wallet.event_log())))
 }
 
 /// Sends an event again.
@@ -85,7 +85,7 @@ pub(super) async fn redeliver(
     let number = event_number(id, number)?;
     wallet.redeliver(id, number).await?;
     let listed = wallet.delivery(id, number).await?;
-    Ok(answer::json(StatusCode::ACCEPTED, &DeliveryJson::new(&listed, wallet.event_log())))
+    Ok(answer::json(StatusCode::ACCEPTED, &wire::Delivery::new(&listed, wallet.event_log())))
 }
 
 fn event_number(id: WebhookId, text: &str) -> Result<u64, Problem> {
@@ -93,4 +93,18 @@ fn event_number(id: WebhookId, text: &str) -> Result<u64, Problem> {
         let detail = format!("there is no record of a delivery of event {text} to webhook {id}");
         Problem::new(StatusCode::NOT_FOUND, "unknown-delivery", detail)
     })
+}
+
+impl wire::Delivery {
+    fn new(listed: &ListedDelivery, log: LogName) -> Self {
+        let ListedDelivery { number, kind, delivery } = listed;
+        Self {
+            number: *number,
+            event_id: log.event_id(*number),
+            r#type: kind.name().to_owned(),
+            state: delivery.state.name().to_owned(),
+            next_attempt_at: delivery.state.next_attempt_at().map(|at| at.to_string()),
+            attempts: delivery.attempts.iter().map(wire::Attempt::from).collect(),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::traffic::Contents;
 use crate::rpc::{
-    self, Call, MEMPOOL_ENTRY, NOT_FOUND, SETTINGS, chain_info, header_info, transaction_info,
+    self, Call, Fault, MEMPOOL_ENTRY, SETTINGS, chain_info, header_info, transaction_info,
 };
 
 /// A stand-in that has blocks, and that reports every transaction as in the mempool.
@@ -55,7 +55,8 @@ impl ChainNode {
         state.mine([first]);
         let answering = Arc::clone(&state);
         let settings = rpc::start(move |body: Bytes| {
-            let answer = answering.answer(&serde_json::from_slice(&body).unwrap());
+            let call: Call<'_> = serde_json::from_slice(&body).expect("the wallet sends a call");
+            let answer = answering.answer(&call).unwrap_or_else(|fault| text(call.fail(fault)));
             std::future::ready(answer)
         });
         let address = format!("127.0.0.1:{}", settings["rpcPort"]);
@@ -113,27 +114,27 @@ impl State {
         *self.first_read.lock().unwrap() = None;
     }
 
-    fn answer(&self, call: &Call<'_>) -> Answer {
-        let (id, params) = (call.id.get(), call.params.get());
+    fn answer(&self, call: &Call<'_>) -> Result<Answer, Fault> {
         let blocks = self.blocks.lock().unwrap();
         let tip_height = blocks.len() - 1;
         let height_of = |hash: &str| {
             let is_it = |block: &Block| block.header.block_hash().to_string() == hash;
-            blocks.iter().rposition(is_it).expect("a block of this chain")
+            blocks.iter().rposition(is_it).ok_or_else(|| call.fault())
         };
         let result = match call.method.as_str() {
             "getblock" => {
                 self.first_read.lock().unwrap().get_or_insert_with(Instant::now);
-                let (hash, _): (String, u8) = serde_json::from_str(params).unwrap();
-                return whole_block(&blocks[height_of(&hash)], id);
+                let (hash, _): (String, u8) = call.params()?;
+                return Ok(whole_block(&blocks[height_of(&hash)?], call.id.get()));
             }
             "getblockhash" => {
-                let [height]: [usize; 1] = serde_json::from_str(params).unwrap();
-                format!("\"{}\"", blocks[height].header.block_hash())
+                let [height]: [usize; 1] = call.params()?;
+                let block = blocks.get(height).ok_or_else(|| call.fault())?;
+                format!("\"{}\"", block.header.block_hash())
             }
             "getblockheader" => {
-                let (hash, _): (String, bool) = serde_json::from_str(params).unwrap();
-                let height = height_of(&hash);
+                let (hash, _): (String, bool) = call.params()?;
+                let height = height_of(&hash)?;
                 header_info(height as u32, tip_height as u32, &blocks[height].header)
             }
             "getblockchaininfo" => chain_info(tip_height as u32, &blocks[tip_height].header),
@@ -146,21 +147,17 @@ impl State {
             }
             "getmempoolentry" => MEMPOOL_ENTRY.to_owned(),
             "getsettings" => SETTINGS.to_owned(),
-            "getmerkleproof2" => {
-                return text(format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#));
-            }
+            "getmerkleproof2" => return Ok(text(call.not_found())),
             "getrawtransaction" => {
-                let (txid, _): (String, bool) = serde_json::from_str(params).unwrap();
+                let (txid, _): (String, bool) = call.params()?;
                 match transaction_info(&txid) {
                     Some(info) => info,
-                    None => {
-                        return text(format!(r#"{{"result":null,"error":{NOT_FOUND},"id":{id}}}"#));
-                    }
+                    None => return Ok(text(call.not_found())),
                 }
             }
-            method => panic!("the wallet does not need {method} here"),
+            _ => return Err(call.fault()),
         };
-        text(format!(r#"{{"result":{result},"error":null,"id":{id}}}"#))
+        Ok(text(call.answer(&result)))
     }
 }
 

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::height::height;
+use crate::shared_arguments::height;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScanArguments {

@@ -126,12 +126,12 @@ pub(super) fn summary(progress: &Progress, context: &Context) -> String {
                 _ => [String::new(), String::new()],
             };
             table.add([
-                number,
-                recent,
-                printable(key.name.as_deref().unwrap_or_default()),
-                key.miner_id.to_string(),
-                key.state.name().to_owned(),
-                key.creation_height.to_string(),
+                &number,
+                &recent,
+                &key.name.as_deref().unwrap_or_default(),
+                &key.miner_id,
+                &key.state.name(),
+                &key.creation_height,
             ]);
         }
     }

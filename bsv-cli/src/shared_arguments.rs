@@ -1,9 +1,23 @@
-//! Times of expiry.
+//! Arguments of several commands.
 
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
+use bsv_minerid::Alias;
 use clap::Args;
+use clap::builder::TypedValueParser;
+
+#[derive(Debug, Args)]
+pub(crate) struct Name {
+    /// The alias of the identity
+    #[arg(long = "name", short = 'n', value_name = "ALIAS")]
+    pub(crate) alias: Alias,
+}
+
+/// Parses the height of a block that a miner may be asked about.
+pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(i32::MAX))
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Expiry {

@@ -1,6 +1,6 @@
-use super::Texts;
+use crate::page::texts::Texts;
 
-pub(super) const TEXTS: Texts = Texts {
+pub(in crate::page) const TEXTS: Texts = Texts {
     tag: "en",
     name: "English",
     dir: "ltr",

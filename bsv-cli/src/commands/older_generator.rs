@@ -1,64 +1,50 @@
-//! Commands under the names that they had before each noun had its own command.
+//! Commands under the names of the older generator, which the specification uses too.
 
 use bsv_tx::PublicKey;
 use clap::{Args, Subcommand};
 
-use super::{miner, outgoing, wallet};
+use super::miner;
 use crate::consent::Consent;
 use crate::context::{Context, Unattended};
 use crate::error::CliError;
 use crate::revocation_keystore::RevocationKeystore;
+use crate::shared_arguments::Name;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum FormerCommand {
+pub(crate) enum OlderGeneratorCommand {
+    /// The older generator's name of bsv-cli miner create
     #[command(name = "generateminerid", hide = true)]
     GenerateMinerId(miner::CreateArguments),
+    /// The older generator's name of bsv-cli miner vctx
     #[command(name = "generatevctx", hide = true)]
     GenerateVctx(miner::VctxArguments),
+    /// The older generator's name of bsv-cli miner rotate
     #[command(name = "rotateminerid", hide = true)]
     RotateMinerId(miner::RotateArguments),
+    /// The older generator's name of bsv-cli miner revocation-key rotate
     #[command(name = "rotaterevocationkey", hide = true)]
     RotateRevocationKey(miner::RotateRevocationKeyArguments),
+    /// The older generator's name of bsv-cli miner revoke --back-to
     #[command(name = "revokemineridpartially", hide = true)]
     RevokeMinerIdPartially(RevokePartiallyArguments),
+    /// The older generator's name of bsv-cli miner revoke --all
     #[command(name = "revokemineridcompletely", hide = true)]
     RevokeMinerIdCompletely(RevokeCompletelyArguments),
-    #[command(name = "revokeminerid", hide = true)]
-    RevokeMinerId(RevokeVctxArguments),
-    #[command(name = "confirmminerid", hide = true)]
-    ConfirmMinerId(miner::ConfirmArguments),
+    /// The older generator's name of bsv-cli miner upgrade
     #[command(name = "upgrademinerid", hide = true)]
     UpgradeMinerId(miner::UpgradeArguments),
-    #[command(hide = true)]
-    Extensions(miner::ExtensionsArguments),
-    #[command(name = "datarefs", hide = true)]
-    DataRefs(miner::DataRefsArguments),
+    /// The older generator's name of bsv-cli miner id
     #[command(name = "getcurrentminerid", hide = true)]
     GetCurrentMinerId(miner::IdArguments),
-    #[command(name = "opreturn", hide = true)]
-    OpReturn(miner::ScriptArguments),
-    #[command(name = "blindsigning", hide = true)]
-    BlindSigning(miner::BlindSigningArguments),
+    /// Stands for bsv-cli miner import, among the older generator's names
     #[command(name = "importminerid", hide = true)]
     ImportMinerId(miner::ImportArguments),
-    #[command(name = "listminerids", hide = true)]
-    ListMinerIds(miner::ListArguments),
-    #[command(name = "verifyminerid", hide = true)]
-    VerifyMinerId(Box<miner::VerifyArguments>),
-    #[command(name = "scanminerids", hide = true)]
-    ScanMinerIds(miner::ScanArguments),
-    #[command(hide = true)]
-    Balance(wallet::BalanceArguments),
-    #[command(hide = true, subcommand)]
-    Payment(outgoing::OutgoingCommand),
-    #[command(hide = true)]
-    Faucet(wallet::FaucetArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RevokePartiallyArguments {
     #[command(flatten)]
-    name: miner::Name,
+    name: Name,
     /// The oldest key that is compromised
     #[arg(long = "minerid", short, value_name = "KEY")]
     miner_id: PublicKey,
@@ -71,22 +57,14 @@ pub(crate) struct RevokePartiallyArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RevokeCompletelyArguments {
     #[command(flatten)]
-    name: miner::Name,
+    name: Name,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
     #[command(flatten)]
     consent: Consent,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct RevokeVctxArguments {
-    #[command(flatten)]
-    name: miner::Name,
-    #[command(flatten)]
-    consent: Consent,
-}
-
-impl FormerCommand {
+impl OlderGeneratorCommand {
     /// Scripts that use these names cannot answer questions. Only what ends keys needs `--yes`.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let context = &context.with_unattended(Unattended::GoOn);
@@ -97,21 +75,9 @@ impl FormerCommand {
             Self::RotateRevocationKey(arguments) => arguments.run(context).await,
             Self::RevokeMinerIdPartially(arguments) => arguments.current().run(context).await,
             Self::RevokeMinerIdCompletely(arguments) => arguments.current().run(context).await,
-            Self::RevokeMinerId(arguments) => arguments.current().run(context).await,
-            Self::ConfirmMinerId(arguments) => arguments.run(context).await,
             Self::UpgradeMinerId(arguments) => arguments.run(context).await,
-            Self::Extensions(arguments) => arguments.run(context).await,
-            Self::DataRefs(arguments) => arguments.run(context).await,
             Self::GetCurrentMinerId(arguments) => arguments.run(context).await,
-            Self::OpReturn(arguments) => arguments.run(context).await,
-            Self::BlindSigning(arguments) => arguments.run(context).await,
             Self::ImportMinerId(arguments) => arguments.run(context).await,
-            Self::ListMinerIds(arguments) => arguments.run(context).await,
-            Self::VerifyMinerId(arguments) => arguments.run(context).await,
-            Self::ScanMinerIds(arguments) => arguments.run(context).await,
-            Self::Balance(arguments) => arguments.run(context).await,
-            Self::Payment(command) => command.run(context).await,
-            Self::Faucet(arguments) => arguments.run(context).await,
         }
     }
 }
@@ -128,13 +94,5 @@ impl RevokeCompletelyArguments {
     fn current(self) -> miner::RevokeArguments {
         let Self { name, revocation_keystore, consent } = self;
         miner::RevokeArguments::new(name, miner::Revoked::All, revocation_keystore, consent)
-    }
-}
-
-impl RevokeVctxArguments {
-    fn current(self) -> miner::RevokeArguments {
-        let Self { name, consent } = self;
-        let no_keystore = RevocationKeystore::default();
-        miner::RevokeArguments::new(name, miner::Revoked::Vctx, no_keystore, consent)
     }
 }

@@ -1,10 +1,10 @@
-//! The former names of commands, from before the commands were grouped by noun.
+//! The older generator's names of commands.
 
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Server, Site, miner_info, vectors};
 use serde_json::{Value, json};
 
-/// A former name with its options, its exit code, and a part of its output.
+/// An older name with its options, its exit code, and a part of its output.
 type Case<'a> = (&'a [&'a str], i32, &'a str);
 
 fn check(site: &Site, cases: &[Case<'_>]) {
@@ -31,14 +31,10 @@ fn announce(node: &Node, site: &Site, server: &Server, alias: &str) {
 }
 
 #[test]
-fn former_names_do_the_same_as_the_new_commands() {
+fn older_names_do_the_same_as_the_commands() {
     let site = Site::new();
     let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
     let home = home.to_str().unwrap();
-    let [extensions, data] = ["extensions", "data"].map(|name| site.data_dir().join(name));
-    std::fs::write(&extensions, r#"{"x": 1}"#).unwrap();
-    std::fs::write(&data, r#"{"dataRefs":{"refs":[]}}"#).unwrap();
-    let [extensions, data] = [&extensions, &data].map(|path| path.to_str().unwrap());
     let disk = site.data_dir().join("disk");
     let keys = disk.to_str().unwrap();
     check(&site, &[(&["importminerid", "--from", home], 0, "Imported alias \"first\"")]);
@@ -61,31 +57,24 @@ fn former_names_do_the_same_as_the_new_commands() {
                 ),
                 (&["generatevctx", "--name", new], 1, "no node is configured"),
                 (&["rotateminerid", "--name", new], 0, "now has the miner id"),
-                (&["opreturn", "--name", modern, "--height", "1"], 0, "006a04601dface"),
                 (&["rotateminerid", "--name", modern], 0, "now has the miner id"),
                 (
                     &["rotateminerid", "--name", modern, "--force", "--yes"],
                     0,
                     "now has the miner id",
                 ),
-                (&["confirmminerid", "--yes", "--name", modern], 0, "counts as seen"),
+                (&["miner", "confirm", "--yes", "--name", modern], 0, "counts as seen"),
                 (
                     &["rotaterevocationkey", "--name", modern, "--revocation-keystore", keys],
                     0,
                     "now has the revocation key",
                 ),
-                (&["extensions", "--name", modern, extensions], 0, "change from now on"),
-                (&["datarefs", "--name", modern, data], 0, "change from now on"),
                 (&["getcurrentminerid", "-n", new], 0, "0"),
-                (&["opreturn", "--name", "first", "--height", "1"], 0, "006a04ac1eed88"),
                 (&["--height", "1", "--name", "first"], 0, "006a04ac1eed88"),
                 (&["-t", "1", "-n", "first"], 0, "006a04ac1eed88"),
                 (&["config", "--name", new, "email=ops@pool.example"], 0, "ops@pool.example"),
                 (&["config", "--name", new], 0, "ops@pool.example"),
                 (&["config", "check"], 0, "network"),
-                (&["blindsigning", "--name", new, "off"], 0, "signs only documents"),
-                (&["listminerids"], 0, new),
-                (&["revokeminerid", "--yes", "--name", new], 1, "no node is configured"),
                 (
                     &[
                         "revokemineridcompletely",
@@ -98,8 +87,6 @@ fn former_names_do_the_same_as_the_new_commands() {
                     1,
                     "no node is configured",
                 ),
-                (&["verifyminerid", "--height", "1"], 1, "no node is configured"),
-                (&["scanminerids", "--from", "1"], 1, "no node is configured"),
             ],
         );
         drop(server);
@@ -107,40 +94,53 @@ fn former_names_do_the_same_as_the_new_commands() {
 }
 
 #[test]
-fn former_names_of_the_wallet_do_the_same_as_the_new_commands() {
-    let node = Node::start();
-    node.mine(101);
-    let site = Site::on(&node);
-    let server = site.server();
-    let invoice = site.cli_json(&["invoice", "create", "--satoshis", "5000"]);
-    let url = invoice["paymentUrl"].as_str().unwrap();
-    let words = site.cli_ok(&["wallet", "words", "--yes"]);
-    check(
-        &site,
-        &[
-            (&["balance"], 0, "0 satoshis\n"),
-            (&["faucet", url], 0, "The faucet has paid to"),
-            (&["balance", "--json"], 0, r#"{"satoshis":5000}"#),
-            (&["payment", "list"], 0, "There is no payment"),
-            (&["payment", "list", "--before", "7", "--json"], 0, "[]"),
-            (&["payment", "cancel", "1"], 1, "there is no payment 1"),
-            (&["payment", "cancel", "1", "--yes"], 1, "there is no payment 1"),
-            (&["wallet", "backup-words", "--yes"], 0, &words),
-            (&["wallet", "backup-words"], 1, "not confirmed"),
-            (&["verifyminerid", "--height", "1"], 1, "no miner identity"),
-            (
-                &["scanminerids", "--from", "1", "--to", "2", "--restart"],
-                0,
-                "No miner has an identity",
-            ),
-        ],
-    );
-    drop(server);
+fn their_help_says_what_they_stand_for() {
+    let site = Site::new();
+    for (name, command) in [
+        ("generateminerid", "miner create"),
+        ("generatevctx", "miner vctx"),
+        ("rotateminerid", "miner rotate"),
+        ("rotaterevocationkey", "miner revocation-key rotate"),
+        ("revokemineridpartially", "miner revoke --back-to"),
+        ("revokemineridcompletely", "miner revoke --all"),
+        ("upgrademinerid", "miner upgrade"),
+        ("getcurrentminerid", "miner id"),
+        ("importminerid", "miner import"),
+    ] {
+        let help = site.cli_ok(&[name, "--help"]);
+        let first = help.lines().next().unwrap();
+        assert!(first.contains("older generator"), "{name}: {help}");
+        assert!(first.contains(&format!("bsv-cli {command}")), "{name}: {help}");
+    }
 }
 
-/// A former name or the new command, for the same alias.
-fn pick<'a>(is_former: bool, former: &[&'a str], current: &[&'a str]) -> Vec<&'a str> {
-    [if is_former { former } else { current }, &["--yes"]].concat()
+#[test]
+fn no_other_name_stands_for_a_command() {
+    let site = Site::new();
+    for name in [
+        "revokeminerid",
+        "confirmminerid",
+        "extensions",
+        "datarefs",
+        "opreturn",
+        "blindsigning",
+        "listminerids",
+        "verifyminerid",
+        "scanminerids",
+        "balance",
+        "payment",
+        "faucet",
+    ] {
+        let done = site.cli(&[name]);
+        assert_eq!(done.code, 2, "{name}: {done:?}");
+        assert!(done.stderr.contains("unrecognized subcommand"), "{name}: {done:?}");
+    }
+    assert_eq!(site.cli(&["wallet", "backup-words", "--yes"]).code, 2);
+}
+
+/// An older name or the command for which it stands, for the same alias.
+fn pick<'a>(is_older: bool, older: &[&'a str], current: &[&'a str]) -> Vec<&'a str> {
+    [if is_older { older } else { current }, &["--yes"]].concat()
 }
 
 #[test]
@@ -150,15 +150,15 @@ fn revocations_reach_the_node_under_either_name() {
     miner_info::fund(&node);
     let site = Site::on(&node);
     let server = site.server();
-    for former in [true, false] {
-        let alias = if former { "former" } else { "current" };
+    for is_older in [true, false] {
+        let alias = if is_older { "older" } else { "current" };
         site.cli_ok(&["miner", "create", "--name", alias, "--protocol", "1.0"]);
         announce(&node, &site, &server, alias);
         site.cli_ok(&["miner", "rotate", "--name", alias]);
         announce(&node, &site, &server, alias);
         let second = miner_id(&server, alias);
         let said = site.cli_ok(&pick(
-            former,
+            is_older,
             &["revokemineridpartially", "--name", alias, "--minerid", &second],
             &["miner", "revoke", "--name", alias, "--back-to", &second],
         ));
@@ -168,7 +168,7 @@ fn revocations_reach_the_node_under_either_name() {
         announce(&node, &site, &server, alias);
         let third = miner_id(&server, alias);
         let said = site.cli_ok(&pick(
-            former,
+            is_older,
             &["revokemineridcompletely", "--name", alias],
             &["miner", "revoke", "--name", alias, "--all"],
         ));
@@ -179,21 +179,17 @@ fn revocations_reach_the_node_under_either_name() {
         site.cli_ok(&["miner", "create", "--name", old]);
         let set_up = ["generatevctx", "--name", old];
         let vctx = ["miner", "vctx", "--name", old];
-        let said = site.cli_ok(if former { &set_up[..] } else { &vctx });
+        let said = site.cli_ok(if is_older { &set_up[..] } else { &vctx });
         assert!(said.contains("is on the network"), "{said}");
         let shown: Value = site.cli_json(&["miner", "show", "--name", old]);
         let outpoint = shown["vctx"]["outpoint"].as_str().unwrap();
-        let said = site.cli_ok(&pick(
-            former,
-            &["revokeminerid", "--name", old],
-            &["miner", "revoke", "--name", old],
-        ));
+        let said = site.cli_ok(&["miner", "revoke", "--name", old, "--yes"]);
         assert!(said.contains(&format!("Its VCTx {outpoint} is spent")), "{said}");
     }
 }
 
 #[test]
-fn in_a_terminal_former_names_ask_too() {
+fn in_a_terminal_older_names_ask_too() {
     let site = Site::new();
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     let mut terminal = Terminal::start(&site, &["upgrademinerid", "--name", "pool"]);
