@@ -1,5 +1,6 @@
 //! The contents of a backup, and how they are written: see `docs/adr/0017-backups.md`.
 
+use std::any::Any;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
@@ -14,8 +15,8 @@ use thiserror::Error;
 
 use crate::access::{TOKENS_FILE_NAME, Tokens};
 use crate::minerid::MinerIds;
-use crate::store_move::MoveError;
-use crate::wallet_store;
+use crate::store_move::{MoveError, copy_as_file};
+use crate::wallet_store::database;
 
 /// The beginning of a sealed backup. The length of this beginning precedes it in four bytes,
 /// little-endian. The contents of the files follow.
@@ -96,7 +97,7 @@ impl Contents {
         };
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
-            let file = wallet_store::copy(wallet, network_dir).await?;
+            let file = copy_wallet(wallet, network_dir).await?;
             contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {
@@ -190,4 +191,15 @@ impl BackedUpFile {
             Place::Keystore | Place::Revocation => Keystore::is_file_name(name),
         }
     }
+}
+
+/// A copy of the wallet as it is at one moment: a file without a name, of the form of the wallet's file.
+async fn copy_wallet(wallet: &Wallet, network_dir: &Path) -> Result<File, BackupError> {
+    if let Some(database) = database(wallet) {
+        return Ok(copy_as_file(database, network_dir).await?);
+    }
+    let store: &dyn Any = wallet.store();
+    let file: &RedbWalletStore =
+        store.downcast_ref().ok_or_else(|| StoreError::damaged("it is no file"))?;
+    Ok(file.copy().await?.into_file()?)
 }
