@@ -100,6 +100,7 @@ mod reserve;
 pub mod rows;
 mod see;
 mod settle;
+mod shown_invoices;
 mod skip_numbers;
 mod sweep;
 mod told;

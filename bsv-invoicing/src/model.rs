@@ -1,5 +1,6 @@
 //! What the wallet knows, as values: no rules of money, no I/O, no storage.
 
+pub(crate) mod byte_members;
 pub(crate) mod clock;
 pub(crate) mod coin;
 pub(crate) mod delivery;
@@ -15,6 +16,7 @@ pub(crate) mod payment;
 pub(crate) mod process;
 pub(crate) mod receipt;
 pub(crate) mod settlement;
+pub(crate) mod stored;
 pub(crate) mod time;
 pub(crate) mod transaction;
 pub(crate) mod user;

@@ -6,22 +6,21 @@
 
 use std::fmt::Debug;
 
-use bsv_tx::{BlockHash, MerkleBranch, Txid};
+use bsv_tx::Txid;
 use minicbor::Decoder;
 
 use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
-use crate::ledger::rows::{AccountStart, FollowedBlock, Paid, RescanFrom};
 use crate::model::coin::{Chain, KeyPath, Trust};
 use crate::model::delivery::Delivery;
 use crate::model::event::LogName;
 use crate::model::invoice::Invoice;
-use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
+use crate::model::stored::{AccountStart, FollowedBlock, Paid, RescanFrom};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
@@ -240,40 +239,4 @@ byte_rows! {
         holder.zip(number).map(|(holder, number)| Self { holder, number })
     };
     (): |_it| Vec::new(), |bytes| bytes.is_empty().then_some(());
-}
-
-/// Values of other crates that are bytes, as members of rows.
-macro_rules! byte_members {
-    ($($name:ident: $value:ty: |$own:ident| $to:expr, |$bytes:ident| $from:expr;)*) => {
-        $(pub(crate) mod $name {
-            use super::*;
-
-            pub(crate) fn encode<C, W: minicbor::encode::Write>(
-                $own: &$value,
-                encoder: &mut minicbor::Encoder<W>,
-                _: &mut C,
-            ) -> Result<(), minicbor::encode::Error<W::Error>> {
-                encoder.bytes($to)?.ok()
-            }
-
-            pub(crate) fn decode<'b, C>(
-                decoder: &mut Decoder<'b>,
-                _: &mut C,
-            ) -> Result<$value, minicbor::decode::Error> {
-                let $bytes = decoder.bytes()?;
-                $from.ok_or_else(|| minicbor::decode::Error::message(concat!("no ", stringify!($value))))
-            }
-        })*
-    };
-}
-byte_members! {
-    invoice_id: InvoiceId: |it| it.as_bytes(),
-        |bytes| bytes.try_into().ok().and_then(|bytes| InvoiceId::from_bytes(bytes).ok());
-    txid: Txid: |it| it.as_bytes(), |bytes| bytes.try_into().ok().map(Txid::from_bytes);
-    block_hash: BlockHash: |it| it.as_bytes(), |bytes| bytes.try_into().ok().map(BlockHash::from_bytes);
-    merkle_branch: MerkleBranch: |it| &{
-        let mut bytes = Vec::new();
-        it.encode(&mut bytes);
-        bytes
-    }, |bytes| MerkleBranch::from_bytes(bytes).ok();
 }

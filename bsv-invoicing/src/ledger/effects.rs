@@ -6,12 +6,12 @@ use crate::ledger::coin_choice::place;
 use crate::ledger::event_log::Tellings;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
+use crate::ledger::recount::Payment;
 use crate::ledger::rows::{
     Claims, Damaged, Engine, FollowedTip, FollowedTransactions, Immature, InFlight, Incoming,
     Messages, MinedAt, Outgoing, Paid, PostingUrls, Receipts, Spendable, Spends, Transactions,
     WalletStoreError, try_all,
 };
-use crate::ledger::settle::Payment;
 use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::KeyPath;

@@ -7,11 +7,11 @@ use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::notice::records_of;
-use crate::ledger::queries::shown_invoices;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
     AllFigures, Engine, Incoming, Paid, Receipts, RowsOf, WalletStoreError, try_all,
 };
+use crate::ledger::shown_invoices::shown_invoices;
 use crate::model::coin::KeyPath;
 use crate::model::payment::{
     IncomingPayment, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage, PaymentQuery,

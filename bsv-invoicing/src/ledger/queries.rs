@@ -8,7 +8,7 @@ use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::notice::{payments_by, records_of};
 use crate::ledger::payment_pages::{invoices_paid_by, payment_page};
-use crate::ledger::recount::{first_wish, last_height};
+use crate::ledger::recount::last_height;
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
@@ -18,6 +18,7 @@ use crate::ledger::rows::{
     RawTransactions, Receipts, ReceivedFor, Transactions, Users, WalletStoreError, WebhookChanges,
     Withdrawals, try_all,
 };
+use crate::ledger::shown_invoices::{completed, shown_invoices, with_payments};
 use crate::ledger::told::event;
 use crate::ledger::withdraw::withdrawal;
 use crate::ledger::{Query, Refusal, UserRecord};
@@ -25,7 +26,7 @@ use crate::model::coin::KeyPath;
 use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord, Posting};
+use crate::model::outgoing::{OutgoingPayment, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
@@ -268,27 +269,6 @@ fn settlement(rows: &dyn Engine, invoice: u64) -> Result<StoredSettlement, Walle
     })
 }
 
-/// The invoices of these numbers that are not deleted.
-pub(super) fn shown_invoices(
-    rows: &dyn Engine,
-    numbers: impl Iterator<Item = u64>,
-) -> Result<Vec<Invoice>, WalletStoreError> {
-    let invoices = try_all(numbers, |number| {
-        // There is no invoice if its payment was recovered with the words alone.
-        let invoice = rows.get::<Invoices>(&number)?;
-        let shown = invoice.filter(|invoice| invoice.deleted_at.is_none());
-        shown.map(|invoice| with_payments(rows, invoice)).transpose()
-    })?;
-    Ok(invoices.into_iter().flatten().collect())
-}
-
-/// The invoice, with the fields that payments and refunds set.
-fn with_payments(rows: &dyn Engine, invoice: Invoice) -> Result<Invoice, WalletStoreError> {
-    let in_flight = rows.get::<InFlight>(&invoice.number)?.is_some();
-    let refunds = lasting_refunds(rows, invoice.number)?;
-    completed(rows, invoice, in_flight, refunds)
-}
-
 /// What a payment meets when it arrives, all as of one moment.
 #[derive(Clone, Debug)]
 pub struct Arrival {
@@ -298,26 +278,6 @@ pub struct Arrival {
     pub state: Option<TransactionState>,
     /// The transaction that is being offered for the invoice.
     pub offered: Option<bsv_tx::Txid>,
-}
-
-fn completed(
-    rows: &dyn Engine,
-    mut invoice: Invoice,
-    in_flight: bool,
-    mut refunds: Vec<(u64, OutgoingRecord)>,
-) -> Result<Invoice, WalletStoreError> {
-    if invoice.payment_received_at.is_some() {
-        invoice.refund_to = first_wish(rows, invoice.number)?;
-    } else {
-        invoice.in_flight = in_flight;
-    }
-    if let Some((_, first)) = refunds.pop() {
-        invoice.refunded_at = Some(first.created_at);
-        if let OutgoingPurpose::Refund { to, .. } = first.purpose {
-            invoice.refund_to = invoice.refund_to.or(Some(to));
-        }
-    }
-    Ok(invoice)
 }
 
 /// How many invoices are read at once.

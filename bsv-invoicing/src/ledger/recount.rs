@@ -6,7 +6,7 @@ use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Counted, Damaged, Engine, OUTSIDE_BLOCKS, ReceivedFor, Refunds, WalletStoreError, Wishes,
 };
-use crate::ledger::settle::Payment;
+use crate::model::event::EventKind;
 use crate::model::settlement::{Counting, Received};
 use crate::model::transaction::{ShownAs, TransactionRecord, TransactionState};
 
@@ -78,6 +78,19 @@ impl Received {
     fn part(&mut self, is_late: bool) -> &mut Counting {
         if is_late { &mut self.late } else { &mut self.in_time }
     }
+}
+
+/// The payment to an invoice by a transaction that has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payment {
+    /// The number of the transaction.
+    pub(crate) transaction: u64,
+    /// The number of the invoice.
+    pub(crate) invoice: u64,
+    /// The amount.
+    pub(crate) satoshis: u64,
+    /// The events that the change writes.
+    pub(crate) told: [Option<EventKind>; 2],
 }
 
 impl Books<'_> {

@@ -6,14 +6,13 @@ use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
 use bsv_store::{AuditEntry, KeyEvent, StoreError};
-use bsv_tx::{BlockHash, Txid};
-use minicbor::{Decode, Encode};
+use bsv_tx::Txid;
 use thiserror::Error;
 
 pub use crate::ledger::codec::{Damaged, Row, RowKey};
+pub use crate::model::stored::{AccountStart, FollowedBlock, Paid, RescanFrom};
 
 use crate::ledger::Refusal;
-use crate::ledger::codec::block_hash;
 use crate::ledger::events::EventRow;
 use crate::ledger::figures::Figures;
 use crate::ledger::idempotency::{Answered, Route};
@@ -434,47 +433,3 @@ kinds! {
 
 /// Stands for the height of a payment that is in no block.
 pub const OUTSIDE_BLOCKS: u32 = u32::MAX;
-
-/// What a transaction pays to an invoice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Paid {
-    /// The index of the first output that pays the invoice.
-    #[n(0)]
-    pub first: u32,
-    /// The sum of these outputs.
-    #[n(1)]
-    pub satoshis: u64,
-}
-
-/// A block up to which the wallet has followed the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct FollowedBlock {
-    /// Its height.
-    #[n(0)]
-    pub height: u32,
-    /// Its hash.
-    #[cbor(n(1), with = "block_hash")]
-    pub hash: BlockHash,
-}
-
-/// The place from which on blocks are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum RescanFrom {
-    /// The block of this height.
-    #[n(0)]
-    Height(#[n(0)] u32),
-    /// The first block that is not older than this time.
-    #[n(1)]
-    Time(#[n(0)] Timestamp),
-}
-
-/// The beginning of the numbers of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct AccountStart {
-    /// The last invoice whose key comes from an earlier account.
-    #[n(0)]
-    pub last_invoice_before: u64,
-    /// The last user whose key comes from an earlier account.
-    #[n(1)]
-    pub last_user_before: u64,
-}

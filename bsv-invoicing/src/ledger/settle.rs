@@ -3,7 +3,7 @@
 use bsv_store::KeyEvent;
 
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
-use crate::ledger::recount::Standing;
+use crate::ledger::recount::{Payment, Standing};
 use crate::ledger::rows::{
     Engine, Expiries, Invoices, Marked, NewAuditEntry, ReceivedFor, Rules, WalletStoreError,
 };
@@ -160,17 +160,4 @@ impl Books<'_> {
         let details = EventDetails::Sum(received.sum());
         self.append_row(&EventRow { at, kind, subject: invoice, details, block: None })
     }
-}
-
-/// The payment to an invoice by a transaction that has changed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Payment {
-    /// The number of the transaction.
-    pub(crate) transaction: u64,
-    /// The number of the invoice.
-    pub(crate) invoice: u64,
-    /// The amount.
-    pub(crate) satoshis: u64,
-    /// The events that the change writes.
-    pub(crate) told: [Option<EventKind>; 2],
 }

@@ -91,7 +91,7 @@ pub struct Invoice {
     #[n(0)]
     pub number: u64,
     /// The id that the API and the payers use.
-    #[cbor(n(1), with = "crate::ledger::codec::invoice_id")]
+    #[cbor(n(1), with = "crate::model::byte_members::invoice_id")]
     pub id: InvoiceId,
     /// The amount.
     #[n(2)]

@@ -10,7 +10,7 @@ use crate::model::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct BlockPlace {
     /// Its hash.
-    #[cbor(n(0), with = "crate::ledger::codec::block_hash")]
+    #[cbor(n(0), with = "crate::model::byte_members::block_hash")]
     pub hash: BlockHash,
     /// Its height.
     #[n(1)]
@@ -25,7 +25,7 @@ pub struct Proof {
     #[n(0)]
     pub block: BlockPlace,
     /// The Merkle branch from the transaction to the Merkle root of the block.
-    #[cbor(n(1), with = "crate::ledger::codec::merkle_branch")]
+    #[cbor(n(1), with = "crate::model::byte_members::merkle_branch")]
     pub branch: MerkleBranch,
 }
 
@@ -213,7 +213,7 @@ impl Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TransactionRecord {
     /// The transaction.
-    #[cbor(n(0), with = "crate::ledger::codec::txid")]
+    #[cbor(n(0), with = "crate::model::byte_members::txid")]
     pub txid: Txid,
     /// What it is for.
     #[n(1)]

@@ -41,17 +41,17 @@ use self::reader::Reader;
 use self::risks::warn_of_risks;
 use self::rows::{Guess, Reading, SqlRows};
 use self::schema::{expect_same, migrate};
-use self::shared::{Seen, Shared};
-use self::step::read_figures;
+use self::shared::Shared;
+use self::step::{Seen, read_figures};
 use self::step_file::{Recalled, StepKeeper, recall, remember};
 use self::transaction::{begin_snapshot, in_time, look, read_more};
 use self::upkeep::leave;
-use self::writer::{SqlBatches, Told};
+use self::writer::{SqlBatches, Told, run_boxed};
 use crate::ledger::rows::{Engine, KeyRange, RawRow, Table};
-use crate::ledger::{Books, BooksOn, Command, JoinAlone};
+use crate::ledger::{Books, Command, JoinAlone};
 use crate::model::time::Timestamp;
 use crate::store::wallet_store::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Store, refused,
+    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Store,
 };
 use crate::store::{EventCounts, OpenWalletStoreError, WalletStore, WalletStoreError};
 
@@ -157,26 +157,6 @@ fn retire(shared: &Shared) -> Result<(), StoreError> {
         shared.read_presence(&known)?;
         in_time(connection.execute_all("UPDATE @meta SET name = 'moved wallet'; COMMIT")).await
     })
-}
-
-/// Runs a command in one of the next batches.
-async fn execute<C: Command>(
-    writer: &GroupWriter<SqlBatches>,
-    command: C,
-) -> Result<C::Answer, WalletStoreError> {
-    run(writer, command.weight(), move |books| command.run(books)).await
-}
-
-async fn run<A: Send + 'static>(
-    writer: &GroupWriter<SqlBatches>,
-    weight: usize,
-    command: impl Fn(&mut Books<'_>) -> Result<A, WalletStoreError> + Send + 'static,
-) -> Result<A, WalletStoreError> {
-    let run = move |books: &mut BooksOn<SqlRows<'_>>| match command(books) {
-        Ok(answer) => Ok(Ok(answer)),
-        Err(error) => refused(error),
-    };
-    writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
 }
 
 /// Changes nothing.
@@ -297,7 +277,7 @@ fn random_id() -> Result<[u8; 16], Failure> {
 
 impl Store for PostgresWalletStore {
     fn run_command(&self, weight: usize, command: BoxedCommand) -> Answering<'_, BoxedAnswer> {
-        Box::pin(run(&self.writer, weight, move |books| command(books)))
+        Box::pin(run_boxed(&self.writer, weight, move |books| command(books)))
     }
 
     fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
@@ -479,8 +459,8 @@ mod tests {
         Reservations, Row, Spendable, Spends, TransactionNumbers, Transactions,
     };
     use crate::ledger::{
-        Displace, ForgetBlock, GetKnown, Notice, Noticed, Query, Release, Reserve, See, ShownPlace,
-        Unfollow,
+        BooksOn, Displace, ForgetBlock, GetKnown, Notice, Noticed, Query, Release, Reserve, See,
+        ShownPlace, Unfollow,
     };
     use crate::model::coin::{Chain, KeyPath, Spending, Trust};
     use crate::model::event::EventKind;

@@ -12,8 +12,9 @@ use bsv_tx::{BlockHash, Txid};
 
 use crate::error::Error;
 use crate::wallet::node::away;
-use crate::wallet::receive::ancestors::MAX_ANCESTORS;
 
+/// The most unconfirmed ancestors that a payment may have.
+pub(crate) const MAX_ANCESTORS: usize = 1000;
 /// How many entries and parents of entries are kept. Each takes about 100 bytes.
 const MOST: usize = 100_000;
 /// After so many requests for parents, all ancestors of one of them are read together. Few payments

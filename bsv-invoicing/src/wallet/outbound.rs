@@ -27,7 +27,7 @@ use tokio::net::lookup_host;
 
 pub use self::listeners::OwnListeners;
 pub(crate) use self::named::{channel_url, posting_reach};
-use self::networks::{is_internal, literal};
+use self::networks::{BlockedAddress, is_internal, literal};
 pub(crate) use self::reach::Reach;
 pub use self::webhooks::HttpWebhooks;
 pub(crate) use self::webhooks::check_webhook_url;
@@ -35,11 +35,6 @@ pub(crate) use self::webhooks::check_webhook_url;
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
-
-/// The request leads to a forbidden address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("it leads to an internal address, which is not allowed")]
-pub(crate) struct BlockedAddress;
 
 /// The name has no address.
 #[derive(Debug, Error)]

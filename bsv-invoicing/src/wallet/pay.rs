@@ -3,10 +3,10 @@
 //! The wallet reserves coins, signs the transaction, records the payment, and only then posts it. A
 //! payment is settled when the network shows it, and not when the payee says so.
 
-mod asked;
+pub(super) mod asked;
 mod beef;
 mod cancel;
-mod draft;
+pub(super) mod draft;
 mod faucet;
 mod in_progress;
 mod link;
@@ -28,7 +28,7 @@ pub(super) use self::payable::{is_data, is_p2sh};
 pub(crate) use self::payee::Payee;
 pub use self::preview::PaymentPreview;
 
-use self::asked::Asked;
+use self::asked::{Asked, check_limit};
 use self::draft::payment_url;
 use crate::error::Error;
 use crate::ledger::{NewPayment, Record, Reservation, Reserve, Reserved};
@@ -118,13 +118,5 @@ impl Wallet {
     /// Fails if what is reserved would cost more than the wallet's limit, its fee included.
     pub(super) fn check_cost(&self, reservation: &Reservation) -> Result<(), Error> {
         check_limit(reservation.selection.cost(), Some(self.settings.pay_limit))
-    }
-}
-
-/// Fails if a cost is higher than its limit, in satoshis.
-pub(super) fn check_limit(asked: u64, limit: Option<u64>) -> Result<(), Error> {
-    match limit {
-        Some(limit) if asked > limit => Err(Error::OverLimit { asked, limit }),
-        _ => Ok(()),
     }
 }

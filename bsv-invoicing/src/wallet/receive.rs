@@ -24,7 +24,7 @@ pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
 use self::check::OnItsWay;
-use self::turn::Turns;
+use self::turn::{ELSEWHERE_PERIOD, Turns};
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
@@ -43,8 +43,6 @@ use crate::wallet::shown::{Shown, not_shown, show};
 
 /// How long a payer waits for another process that offers the same payment to the network.
 const ELSEWHERE_PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks what became of that.
-const ELSEWHERE_PERIOD: Duration = Duration::from_millis(50);
 
 impl Wallet {
     /// Receives a payment of an invoice: checks it and offers it to the network. Returns once the

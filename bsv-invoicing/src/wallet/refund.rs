@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::destination::Destination;
-use super::pay::check_limit;
+use super::pay::asked::check_limit;
 use super::withdraw::check_sent;
 use crate::error::Error;
 use crate::ledger::queries::GetRefundable;

@@ -4,6 +4,7 @@ use crate::dpp::{Destination, FeeRate, Fees, Terms};
 use crate::error::Error;
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::wallet::Wallet;
+use crate::wallet::pay::draft::url_of_invoice;
 
 /// The addition to the memo of an invoice for which only payments in blocks count.
 const COUNTS_IN_A_BLOCK: &str = " (a payment counts once it is in a block)";
@@ -50,9 +51,4 @@ impl Wallet {
             InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),
         }
     }
-}
-
-/// The payment URL of an invoice of a wallet with this public URL.
-pub(super) fn url_of_invoice(public_url: &str, id: &str) -> String {
-    [public_url, "/dpp/api/v1/payment/", id].concat()
 }

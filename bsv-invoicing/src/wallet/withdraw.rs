@@ -7,7 +7,7 @@ use bsv_tx::Network;
 
 use super::destination::Destination;
 use super::node::away;
-use super::pay::check_limit;
+use super::pay::asked::check_limit;
 use crate::error::Error;
 use crate::ledger::queries::{GetWithdrawal, GetWithdrawalsBefore};
 use crate::ledger::{

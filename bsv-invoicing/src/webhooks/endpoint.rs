@@ -1,8 +1,6 @@
 //! The task of one webhook: what is sent to it, and when.
 
-mod noting;
-mod retries;
-
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,20 +10,21 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use self::noting::Noted;
-use self::retries::Retries;
 use crate::error::Error;
-use crate::ledger::queries::GetWebhookChanges;
-use crate::ledger::webhooks::{AttemptMade, GetSent, GetWebhook};
-use crate::model::event::{EventFilter, EventQuery};
+use crate::ledger::Refusal;
+use crate::ledger::queries::{GetEvents, GetWebhookChanges};
+use crate::ledger::webhooks::{
+    AttemptMade, DueDelivery, GetDelivery, GetDueDeliveries, GetSent, GetWebhook, NoteAttempts,
+};
+use crate::model::event::{EventFilter, EventQuery, WrittenEvent};
 use crate::model::time::Timestamp;
 use crate::model::webhook::{Webhook, WebhookId, WebhookState};
-use crate::store::WalletStore;
-use crate::webhooks::WebhookSender;
+use crate::store::{WalletStore, WalletStoreError};
 use crate::webhooks::client::{WebhookClient, WebhookClock};
 use crate::webhooks::message::{Message, Secrets};
 use crate::webhooks::outbox::{Outbox, Unsent};
-use crate::webhooks::schedule::FAILURES_BEFORE_PROBING;
+use crate::webhooks::schedule::{FAILURES_BEFORE_PROBING, probe_wait};
+use crate::webhooks::sender::WebhookSender;
 
 /// How many attempts are under way or not recorded yet, at most. This many are repeated if the
 /// process is killed.
@@ -293,6 +292,174 @@ impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
             self.probes = 0;
             self.is_probe = false;
             self.left_alone_until = Timestamp::from_micros(0);
+        }
+        Ok(())
+    }
+}
+
+/// The pause after the store could not record something.
+const NOTING_PAUSE: Duration = Duration::from_secs(1);
+/// A cursor that has moved past events which are not for the endpoint is stored after this many
+/// events, or after this time.
+const CURSOR_NOTED_AFTER: u64 = 1000;
+const CURSOR_NOTED_LATE: Duration = Duration::from_secs(10);
+
+/// The attempts to record, and the webhook after that or the error.
+type Noted = (Vec<AttemptMade>, Result<Webhook, WalletStoreError>);
+
+impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
+    /// Starts to record all attempts that have ended, in one step, unless others are being
+    /// recorded or may end at any moment. Returns when something must be recorded, if that depends on time.
+    fn begin_noting(&mut self) -> Option<Timestamp> {
+        if self.is_noting || self.is_gathering() {
+            return None;
+        }
+        let now = self.sender.clock.now();
+        let note_at = match self.ended.is_empty() {
+            false => self.note_after,
+            true => self.cursor_due(now)?.max(self.note_after),
+        };
+        if now < note_at {
+            return Some(note_at);
+        }
+        self.cursor_behind_since = None;
+        let attempts = std::mem::take(&mut self.ended);
+        for made in &attempts {
+            self.outbox.close(made.number);
+        }
+        let (cursor, last_sent) = self.outbox.cursor();
+        let note = NoteAttempts { id: self.id, attempts: attempts.clone(), cursor, last_sent };
+        let wallet = Arc::clone(&self.sender.wallet);
+        self.noting_count = attempts.len();
+        self.is_noting = true;
+        let noting = async move { (attempts, wallet.store().execute(note).await) };
+        self.noting = Some(noting.boxed()).into();
+        None
+    }
+
+    /// When to store a cursor that has moved without an attempt.
+    fn cursor_due(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let behind = self.outbox.cursor().0.saturating_sub(self.webhook.cursor);
+        match behind {
+            0 => {
+                self.cursor_behind_since = None;
+                None
+            }
+            CURSOR_NOTED_AFTER.. => Some(now),
+            _ => Some(self.cursor_behind_since.get_or_insert(now).after(CURSOR_NOTED_LATE)),
+        }
+    }
+
+    /// Continues after attempts were recorded, or could not be. Returns whether the webhook still
+    /// exists.
+    fn take_noted(&mut self, (attempts, outcome): Noted) -> Result<bool, Error> {
+        self.noting = None.into();
+        self.is_noting = false;
+        self.noting_count = 0;
+        match outcome {
+            Ok(webhook) => self.go_on(&attempts, webhook).map(|()| true),
+            Err(WalletStoreError::Refused(Refusal::UnknownWebhook(_))) => Ok(false),
+            Err(error) => {
+                tracing::warn!("deliveries to webhook {} cannot be recorded: {error}", self.id);
+                self.ended.splice(0..0, attempts);
+                self.note_after = self.sender.clock.now().after(NOTING_PAUSE);
+                Ok(true)
+            }
+        }
+    }
+
+    fn go_on(&mut self, attempts: &[AttemptMade], webhook: Webhook) -> Result<(), Error> {
+        for made in attempts {
+            self.retries.close(made.number);
+        }
+        self.set(webhook)?;
+        if self.webhook.failures == 0 {
+            self.probes = 0;
+        } else if let Some(last) = attempts.last() {
+            self.probes += u32::from(self.is_probe);
+            if self.webhook.failures >= FAILURES_BEFORE_PROBING {
+                self.left_alone_until = last.attempt.ended_at().after(probe_wait(self.probes));
+            }
+        }
+        if attempts.iter().any(|made| !made.attempt.outcome.is_success()) {
+            self.retries.forget_page();
+        }
+        Ok(())
+    }
+}
+
+/// How many retries are read at once. Those that are under way are among them.
+const RETRIES_READ: usize = 2 * MAX_UNFINISHED;
+
+/// The retries of a webhook.
+#[derive(Debug, Default)]
+struct Retries {
+    /// The next retries in the order of time, as they were last read. `None` if they have changed
+    /// since.
+    page: Option<VecDeque<DueDelivery>>,
+    /// The numbers of the events whose retry is under way or not recorded yet.
+    under_way: BTreeSet<u64>,
+}
+
+impl Retries {
+    fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Makes the next look read the retries again.
+    fn forget_page(&mut self) {
+        self.page = None;
+    }
+
+    /// The attempt for this event is recorded.
+    fn close(&mut self, number: u64) {
+        self.under_way.remove(&number);
+    }
+}
+
+impl<C: WebhookClient, K: WebhookClock> Endpoint<C, K> {
+    /// The next retry.
+    async fn next_retry(&mut self) -> Result<Option<DueDelivery>, Error> {
+        if self.retries.page.is_none() {
+            let page = match self.webhook.holding {
+                Some(number) => self.holding(number).await?,
+                None => {
+                    let query = GetDueDeliveries { id: self.id, limit: RETRIES_READ };
+                    self.sender.wallet.store().get(query).await?
+                }
+            };
+            let is_free = |due: &DueDelivery| {
+                !self.retries.under_way.contains(&due.number) && !self.outbox.is_open(due.number)
+            };
+            self.retries.page = Some(page.into_iter().filter(is_free).collect());
+        }
+        Ok(self.retries.page.as_ref().and_then(|page| page.front()).copied())
+    }
+
+    /// The retry of the event that later ones wait for.
+    async fn holding(&mut self, number: u64) -> Result<Vec<DueDelivery>, Error> {
+        let delivery = self.sender.wallet.store().get(GetDelivery { id: self.id, number }).await?;
+        let at = delivery.and_then(|delivery| delivery.state.next_attempt_at());
+        Ok(at.map(|at| DueDelivery { at, number }).into_iter().collect())
+    }
+
+    /// Begins the retry of the event with this number. It is the first of the page.
+    async fn start_retry(&mut self, number: u64) -> Result<(), Error> {
+        let store = self.sender.wallet.store();
+        let delivery = store.get(GetDelivery { id: self.id, number }).await?;
+        let event = store.get(GetEvents(number - 1, 1)).await?.into_iter().next();
+        if let Some(page) = &mut self.retries.page {
+            page.pop_front();
+            if page.is_empty() {
+                self.retries.page = None;
+            }
+        }
+        if let Some((delivery, event)) = delivery.zip(event) {
+            self.retries.under_way.insert(number);
+            let log = self.sender.log();
+            let event = WrittenEvent::new(&event, log);
+            let message = Message::of(&event, delivery.previous, log);
+            self.start(number, delivery.previous, message);
         }
         Ok(())
     }

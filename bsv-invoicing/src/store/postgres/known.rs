@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::ledger::rows::{KeyRange, Order, RawRow, Table};
+use crate::ledger::rows::{Change, KeyRange, Order, RawRow, Table};
 
 /// How many rows of a range are read ahead at most.
 const MOST_AHEAD: usize = 10_000;
@@ -22,6 +22,9 @@ pub(super) struct Known {
     /// About how much memory that takes, in bytes.
     size: usize,
 }
+
+/// What a batch does to the rows of tables.
+pub(super) type ChangedRows = BTreeMap<Table, BTreeMap<Vec<u8>, Change>>;
 
 /// Where a range begins or ends, in its order. `None` is beyond all keys.
 type Edge = Option<Vec<u8>>;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::known::{Known, size_of_row};
-use super::rows::Changes;
+use super::known::{ChangedRows, Known, size_of_row};
 use crate::ledger::rows::{KeyRange, Order, RawRow, Table};
 
 /// Rows as they were lately. Another process may have changed them since, and a commit of them may have failed. They
@@ -41,8 +40,8 @@ impl Memory {
     }
 
     /// Remembers what a batch writes, if the database commits it.
-    pub(super) fn remember_written(&mut self, changes: &Changes) {
-        for (table, rows) in &changes.rows {
+    pub(super) fn remember_written(&mut self, changes: &ChangedRows) {
+        for (table, rows) in changes {
             for (key, change) in rows {
                 let size = size_of_row(key, change.row());
                 if size <= LARGEST {

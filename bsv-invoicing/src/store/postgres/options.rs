@@ -13,8 +13,6 @@ use thiserror::Error;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::schema::MIGRATIONS;
-
 /// Where a PostgreSQL database is, how it is reached, and in which schema of it a wallet lies.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -43,6 +41,8 @@ pub enum PostgresUrlError {
     Certificates(String),
 }
 
+/// The migrations of the schema from version 1 to 2, 3 and so on.
+const MIGRATIONS: &[&str] = &[];
 /// The schema, if the URL names none.
 const DEFAULT_SCHEMA: &str = "bsv_wallet";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bsv_store::{AuditEntry, AuditTail, StoreError};
 
-use super::known::{Known, Wants};
+use super::known::{ChangedRows, Known, Wants};
 use super::memory::Memory;
 use crate::ledger::rows::{Change, Engine, KeyRange, NewAuditEntry, Order, RawRow, Table};
 
@@ -56,7 +56,7 @@ pub(super) struct Reading<'k> {
 /// What is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) rows: BTreeMap<Table, BTreeMap<Vec<u8>, Change>>,
+    pub(super) rows: ChangedRows,
     pub(super) audit: Vec<AuditEntry>,
     /// What the next entry of the audit log goes on from.
     pub(super) audit_tail: AuditTail,

@@ -3,15 +3,13 @@
 use super::connection::Connection;
 use super::error::{Failure, Unfit};
 use super::options::PostgresOptions;
-use super::shared::Seen;
 use super::statements::{Parameter, StatementKey};
+use super::step::{Incarnation, Seen, expect_known};
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{Damaged, Row as _, Table};
 
 /// The tables beside those of rows, in version 1.
 const OWN_TABLES: &str = include_str!("schema/1.sql");
-/// The migrations from version 1 to 2, 3 and so on.
-pub(super) const MIGRATIONS: &[&str] = &[];
 /// The name in `meta`. It tells a wallet's schema from that of another service.
 const NAME: &str = "bsv-wallet";
 /// The name in schemas that builds before the first release made, in forms that nothing reads.
@@ -26,9 +24,6 @@ const FIND_TABLE: StatementKey = StatementKey::Other(
      WHERE s.nspname = $1::text AND t.relname = 'meta'",
 );
 const READ_META: StatementKey = StatementKey::Other("SELECT name, version, incarnation FROM @meta");
-
-/// What tells one store from another, and from a copy of it that went on by itself.
-pub(super) type Incarnation = Vec<u8>;
 
 /// Brings the schema to the newest version, and makes it where there is none.
 pub(super) async fn migrate(
@@ -62,14 +57,6 @@ pub(super) async fn migrate(
         raise(connection, options).await?;
     }
     Ok(incarnation)
-}
-
-/// Fails if a newer version of this software has written the schema.
-pub(super) fn expect_known(found: i32, known: i32) -> Result<(), Failure> {
-    if found > known {
-        return Err(Unfit::NewerSchema { found, known }.into());
-    }
-    Ok(())
 }
 
 /// Makes the schema in one transaction. Fails if another process makes it at the same time; then it exists.
@@ -178,9 +165,7 @@ mod tests {
 
     #[test]
     fn each_table_is_made_in_the_schema_of_the_wallet() {
-        for migration in [&OWN_TABLES].into_iter().chain(MIGRATIONS) {
-            let made = migration.matches("CREATE TABLE ").count();
-            assert_eq!(migration.matches("CREATE TABLE @").count(), made);
-        }
+        let made = OWN_TABLES.matches("CREATE TABLE ").count();
+        assert_eq!(OWN_TABLES.matches("CREATE TABLE @").count(), made);
     }
 }

@@ -13,8 +13,8 @@ use super::error::{Failure, Unfit};
 use super::known::{Known, Wants};
 use super::options::PostgresOptions;
 use super::rows::Changes;
-use super::schema::{Incarnation, expect_same};
-use super::step::Step;
+use super::schema::expect_same;
+use super::step::{Incarnation, Seen, Step};
 use super::transaction::in_time;
 use crate::ledger::rows::{Kind, Processes, Table};
 use crate::model::process::ProcessId;
@@ -42,13 +42,6 @@ pub(super) struct Shared {
     /// Whether others took this process for dead.
     pub(super) is_overtaken: watch::Sender<bool>,
     seen: Mutex<Seen>,
-}
-
-/// The last step that this process has seen, and who made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) number: i64,
-    pub(super) writer: Vec<u8>,
 }
 
 impl Shared {

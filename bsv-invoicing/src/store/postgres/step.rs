@@ -4,13 +4,21 @@ use bsv_store::AuditTail;
 use tokio_postgres::Row;
 
 use super::connection::Connection;
-use super::error::Failure;
+use super::error::{Failure, Unfit};
 use super::known::Known;
-use super::schema::{Incarnation, expect_known};
-use super::shared::Seen;
 use super::statements::{Parameter, StatementKey, now};
 use crate::ledger::figures::Figures;
 use crate::ledger::rows::{Row as _, Table};
+
+/// What tells one store from another, and from a copy of it that went on by itself.
+pub(super) type Incarnation = Vec<u8>;
+
+/// The last step that this process has seen, and who made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) number: i64,
+    pub(super) writer: Vec<u8>,
+}
 
 /// The last step, as of a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,4 +121,19 @@ impl Step {
 
 fn missing(what: &str) -> crate::ledger::rows::Damaged {
     crate::ledger::rows::Damaged(format!("{what} of the database is missing"))
+}
+
+/// Fails if a newer version of this software has written the schema.
+pub(super) fn expect_known(found: i32, known: i32) -> Result<(), Failure> {
+    if found > known {
+        return Err(Unfit::NewerSchema { found, known }.into());
+    }
+    Ok(())
+}
+
+impl Seen {
+    /// What is seen of a step.
+    pub(super) fn of(step: &Step) -> Self {
+        Self { number: step.number, writer: step.writer.clone() }
+    }
 }

@@ -14,9 +14,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connection::Connection;
 use super::error::Failure;
-use super::schema::Incarnation;
-use super::shared::{Seen, Shared};
+use super::shared::Shared;
 use super::statements::{Parameter, StatementKey, now};
+use super::step::{Incarnation, Seen};
 use super::upkeep::{TICK, TICK_PATIENCE};
 
 const REMEMBER: StatementKey = StatementKey::Other(concat!(

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
+use bsv_store::EngineError;
 use tokio::join;
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -15,10 +16,8 @@ use super::error::{Failure, has_undone, is_refused_commit};
 use super::fetch::{Fetch, fetch};
 use super::known::{Known, MOST_AT_ONCE, Wants};
 use super::rows::Changes;
-use super::shared::Shared;
 use super::statements::{Parameter, StatementKey};
 use super::step::{self, Step};
-use super::writer::NotDone;
 use crate::ledger::rows::{Change, Table};
 
 /// A process writes only while it holds this lock. The row itself never changes.
@@ -33,6 +32,20 @@ const ADD_AUDIT: StatementKey = StatementKey::Other(
     "INSERT INTO @audit (number, at, event, subject, previous) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
 );
+
+/// Why a batch is not known to be committed.
+pub(super) enum NotDone {
+    /// It is not committed.
+    Failed(Failure),
+    /// Nobody knows yet whether it is committed.
+    Undecided(EngineError),
+}
+
+impl From<Failure> for NotDone {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
 
 /// Begins a transaction under the lock of the door, and reads the last step and the wanted rows, in one round trip. The
 /// statements after the lock see all earlier commits. `else_wanted` runs while the database begins, and names more rows
@@ -225,36 +238,6 @@ async fn write_last(
 /// Rolls the transaction back.
 pub(super) async fn give_up(connection: &Connection) -> Result<(), Failure> {
     in_time(async { Ok(connection.control("ROLLBACK").await?) }).await.map(drop)
-}
-
-/// Whether this writer has made a step after the one of this number. If it has, that step is durable, also on the
-/// standby that commits wait for. Nobody else commits meanwhile. Takes note of the last step.
-pub(super) async fn find_step(
-    connection: &Connection,
-    shared: &Shared,
-    after: i64,
-    writer_step: i64,
-) -> Result<bool, Failure> {
-    let before = shared.seen();
-    let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
-    shared.note(&last, &before)?;
-    connection.prepare(&[step::FIND]).await?;
-    let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(&shared.id[..])];
-    let found = !connection.run(step::FIND, given).await?.is_empty();
-    if !found {
-        give_up(connection).await?;
-        return Ok(false);
-    }
-    // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
-    let next = Step { number: last.number + 1, writer: shared.id.to_vec(), ..last };
-    match commit(connection, &Changes::default(), &next, writer_step, || ()).await {
-        Ok(()) => {
-            shared.see(&next);
-            Ok(true)
-        }
-        Err(NotDone::Failed(failure)) => Err(failure),
-        Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),
-    }
 }
 
 fn add_changes<'c>(

@@ -9,12 +9,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::connection::Connection;
 use super::error::Failure;
-use super::execute;
 use super::presence::{Beats, beat};
 use super::shared::Shared;
 use super::statements::{StatementKey, now};
 use super::tokens::note_changes;
-use super::writer::SqlBatches;
+use super::writer::{SqlBatches, execute};
 use crate::ledger::Leave;
 use crate::model::process::ProcessId;
 use crate::store::WalletStoreError;

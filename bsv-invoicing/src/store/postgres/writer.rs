@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_store::{Batch, BatchRun, Batches, EngineError, StoreError};
+use bsv_store::{Batch, BatchRun, Batches, EngineError, GroupWriter, StoreError};
 use tokio::runtime::Runtime;
 
 use super::connection::{Connection, PATIENCE};
@@ -14,14 +14,16 @@ use super::error::Failure;
 use super::known::{Known, Wants};
 use super::memory::Memory;
 use super::rows::{Changes, Guess, Reading, SqlRows};
-use super::shared::{Seen, Shared};
-use super::step::Step;
-use super::transaction::{begin, commit, find_step, give_up, in_time, read_more};
-use crate::ledger::BooksOn;
+use super::shared::Shared;
+use super::statements::Parameter;
+use super::step::{self, Step};
+use super::transaction::{NotDone, begin, commit, give_up, in_time, read_more};
 use crate::ledger::rows::{Change, Table};
+use crate::ledger::{Books, BooksOn, Command};
 use crate::model::event::EventKind;
 use crate::model::process::ProcessId;
 use crate::store::WalletStoreError;
+use crate::store::wallet_store::refused;
 
 /// Runs batches in the database.
 pub(super) struct SqlBatches {
@@ -39,20 +41,6 @@ pub(super) struct SqlBatches {
 pub(super) struct Told {
     pub(super) last_event: u64,
     pub(super) kinds: Vec<EventKind>,
-}
-
-/// Why a batch is not known to be committed.
-pub(super) enum NotDone {
-    /// It is not committed.
-    Failed(Failure),
-    /// Nobody knows yet whether it is committed.
-    Undecided(EngineError),
-}
-
-impl From<Failure> for NotDone {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
 }
 
 /// The first pause between two attempts. Each further one is twice as long.
@@ -99,7 +87,7 @@ impl SqlBatches {
         let begun = Instant::now();
         let remember = || {
             memory.remember_read(known);
-            memory.remember_written(&changes);
+            memory.remember_written(&changes.rows);
         };
         let committing = commit(connection, &changes, &next, self.tried, remember);
         let committed = runtime.block_on(committing);
@@ -369,9 +357,53 @@ impl Pauses {
     }
 }
 
-impl Seen {
-    /// What is seen of a step.
-    pub(super) fn of(step: &Step) -> Self {
-        Self { number: step.number, writer: step.writer.clone() }
+/// Whether this writer has made a step after the one of this number. If it has, that step is durable, also on the
+/// standby that commits wait for. Nobody else commits meanwhile. Takes note of the last step.
+async fn find_step(
+    connection: &Connection,
+    shared: &Shared,
+    after: i64,
+    writer_step: i64,
+) -> Result<bool, Failure> {
+    let before = shared.seen();
+    let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
+    shared.note(&last, &before)?;
+    connection.prepare(&[step::FIND]).await?;
+    let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(&shared.id[..])];
+    let found = !connection.run(step::FIND, given).await?.is_empty();
+    if !found {
+        give_up(connection).await?;
+        return Ok(false);
     }
+    // The found step may not have reached the standby yet. An empty step after it reaches the standby later.
+    let next = Step { number: last.number + 1, writer: shared.id.to_vec(), ..last };
+    match commit(connection, &Changes::default(), &next, writer_step, || ()).await {
+        Ok(()) => {
+            shared.see(&next);
+            Ok(true)
+        }
+        Err(NotDone::Failed(failure)) => Err(failure),
+        Err(NotDone::Undecided(error)) => Err(Failure::Passing(error)),
+    }
+}
+
+/// Runs a command in one of the next batches.
+pub(super) async fn execute<C: Command>(
+    writer: &GroupWriter<SqlBatches>,
+    command: C,
+) -> Result<C::Answer, WalletStoreError> {
+    run_boxed(writer, command.weight(), move |books| command.run(books)).await
+}
+
+/// Does something to the books in one of the next batches.
+pub(super) async fn run_boxed<A: Send + 'static>(
+    writer: &GroupWriter<SqlBatches>,
+    weight: usize,
+    command: impl Fn(&mut Books<'_>) -> Result<A, WalletStoreError> + Send + 'static,
+) -> Result<A, WalletStoreError> {
+    let run = move |books: &mut BooksOn<SqlRows<'_>>| match command(books) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error) => refused(error),
+    };
+    writer.run(weight, run).await?.map_err(WalletStoreError::Refused)
 }

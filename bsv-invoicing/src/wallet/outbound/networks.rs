@@ -2,8 +2,12 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use reqwest::Url;
+use thiserror::Error;
 
-use super::BlockedAddress;
+/// The request leads to a forbidden address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it leads to an internal address, which is not allowed")]
+pub(crate) struct BlockedAddress;
 
 /// IPv4 networks that do not belong to the public Internet: those of IANA's special-purpose
 /// registry, multicast and reserved ones. Each entry is the first address and the length of the

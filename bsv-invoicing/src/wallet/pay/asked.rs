@@ -6,7 +6,6 @@ use std::time::Duration;
 use bsv_tx::TxOut;
 use reqwest::Url;
 
-use super::check_limit;
 use super::payable::check_payable_outputs;
 use crate::dpp::{FeeRate, ReceivedTerms, TermsError};
 use crate::error::Error;
@@ -104,5 +103,13 @@ impl From<TermsError> for Error {
             TermsError::Malformed(_) => Self::PayeeNonsense(error.to_string()),
             error => Self::PayeeRefuses(error.to_string()),
         }
+    }
+}
+
+/// Fails if a cost is higher than its limit, in satoshis.
+pub(in crate::wallet) fn check_limit(asked: u64, limit: Option<u64>) -> Result<(), Error> {
+    match limit {
+        Some(limit) if asked > limit => Err(Error::OverLimit { asked, limit }),
+        _ => Ok(()),
     }
 }

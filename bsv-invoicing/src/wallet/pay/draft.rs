@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::model::fields::{FieldErrors, Members};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::outgoing::OutgoingPayment;
-use crate::wallet::terms::url_of_invoice;
 
 /// The longest payment URL, in bytes.
 pub(super) const MAX_URL_LEN: usize = 2048;
@@ -137,4 +136,9 @@ struct PeerChannelJson<'a> {
     path: &'a str,
     id: &'a str,
     token: &'a str,
+}
+
+/// The payment URL of an invoice of a wallet with this public URL.
+pub(in crate::wallet) fn url_of_invoice(public_url: &str, id: &str) -> String {
+    [public_url, "/dpp/api/v1/payment/", id].concat()
 }

@@ -1,5 +1,5 @@
 use super::asked::Asked;
-use super::check_limit;
+use super::asked::check_limit;
 use super::draft::{amount_of_link, payment_url};
 use crate::error::Error;
 use crate::ledger::EstimateFee;

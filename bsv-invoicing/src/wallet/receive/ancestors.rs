@@ -11,10 +11,8 @@ use bsv_tx::Txid;
 
 use crate::dpp::FeeRate;
 use crate::error::Error;
-use crate::wallet::mempool_entries::Entries;
+use crate::wallet::mempool_entries::{Entries, MAX_ANCESTORS};
 
-/// The most unconfirmed ancestors that a payment may have.
-pub(crate) const MAX_ANCESTORS: usize = 1000;
 /// The most of them whose own fees may be too low.
 const MAX_CHEAP: usize = 100;
 

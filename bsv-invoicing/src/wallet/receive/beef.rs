@@ -13,7 +13,6 @@ use bsv_network::{NodeRpc, TransactionPlace};
 use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
-use super::ancestors::MAX_ANCESTORS;
 use super::check::Standing;
 use super::recent_tip::RecentTip;
 use super::unsent::Unsent;
@@ -22,6 +21,7 @@ use crate::ledger::Refusal;
 use crate::ledger::queries::GetShown;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
+use crate::wallet::mempool_entries::MAX_ANCESTORS;
 use crate::wallet::node::away;
 
 /// How long our node may be behind the payer's node.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::ELSEWHERE_PERIOD;
 use super::broadcast::{Broadcast, outcome_of};
 use crate::wallet::running::Running;
 
+/// How often a payer looks what became of a payment that another process offers.
+pub(super) const ELSEWHERE_PERIOD: Duration = Duration::from_millis(50);
 /// How long a payment waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many payments wait at once.

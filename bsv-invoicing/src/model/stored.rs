@@ -1,0 +1,51 @@
+//! Small values that only rows hold.
+
+use bsv_tx::BlockHash;
+use minicbor::{Decode, Encode};
+
+use crate::model::byte_members::block_hash;
+use crate::model::time::Timestamp;
+
+/// What a transaction pays to an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Paid {
+    /// The index of the first output that pays the invoice.
+    #[n(0)]
+    pub first: u32,
+    /// The sum of these outputs.
+    #[n(1)]
+    pub satoshis: u64,
+}
+
+/// A block up to which the wallet has followed the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct FollowedBlock {
+    /// Its height.
+    #[n(0)]
+    pub height: u32,
+    /// Its hash.
+    #[cbor(n(1), with = "block_hash")]
+    pub hash: BlockHash,
+}
+
+/// The place from which on blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum RescanFrom {
+    /// The block of this height.
+    #[n(0)]
+    Height(#[n(0)] u32),
+    /// The first block that is not older than this time.
+    #[n(1)]
+    Time(#[n(0)] Timestamp),
+}
+
+/// The beginning of the numbers of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct AccountStart {
+    /// The last invoice whose key comes from an earlier account.
+    #[n(0)]
+    pub last_invoice_before: u64,
+    /// The last user whose key comes from an earlier account.
+    #[n(1)]
+    pub last_user_before: u64,
+}
