@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::streams::{PAUSE, Streams};
+use super::list::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 use crate::wallet_store::Wallet;
 
