@@ -17,6 +17,6 @@ mod wallet;
 
 pub(crate) use api::{ControlApi, Route};
 pub(crate) use identities::{STATES, is_overdue, state};
-pub(crate) use managed::{Listening, Managed};
+pub(crate) use managed::{Listening, Services};
 pub(crate) use socket::bind;
 pub use socket::{connect, socket_path};

@@ -9,7 +9,6 @@ pub(crate) mod event_stream;
 mod guard;
 mod peers;
 mod problem;
-mod received;
 mod routes;
 mod serve;
 mod tls;
@@ -23,9 +22,8 @@ pub(crate) use connections::{AwaitedBody, Connections};
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
 pub(crate) use peers::{Peers, Place};
 pub(crate) use problem::Problem;
-pub(crate) use received::Received;
 pub(crate) use routes::{
-    Declared, Matched, Missed, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
+    Declared, Matched, Missed, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
     refuse_parameters,
 };
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::access::Access;
 use crate::common_routes::CommonRoutes;
 use crate::config::Config;
-use crate::control::{ControlApi, Managed};
+use crate::control::{ControlApi, Services};
 use crate::health::Health;
 use crate::http::{LargeBodies, Peers};
 use crate::metrics::Metrics;
@@ -73,7 +73,7 @@ impl Instance {
 
     fn of(stores: Stores, program: &str) -> Self {
         let health = Arc::new(Health::new(&stores));
-        let control = ControlApi::new(Managed::new(&stores, program, Arc::clone(&health)));
+        let control = ControlApi::new(Services::new(&stores, program, Arc::clone(&health)));
         let Stores { config, tokens, ids, wallet, failures, lock, .. } = stores;
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());

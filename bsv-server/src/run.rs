@@ -25,7 +25,7 @@ use crate::start_error::StartError;
 use crate::store_check::check_stores;
 use crate::surface::Surface;
 use crate::version::{COMMIT, version};
-use crate::wallet::Story;
+use crate::wallet::EventLogger;
 
 /// The server of the Bitcoin SV wallet and miner identity service.
 ///
@@ -163,7 +163,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         () = &mut shutdown => return Ok(()),
     };
     let instance = Arc::new(opened?);
-    let mut story = instance.wallet.as_ref().map(|api| Story::new(Arc::clone(api.wallet())));
+    let mut logger = instance.wallet.as_ref().map(|api| EventLogger::new(Arc::clone(api.wallet())));
     let mut followers = JoinSet::new();
     let serving = open_doors(&instance, doors?, &mut followers, log)?;
     let hang_ups = signal(SignalKind::hangup())?;
@@ -172,9 +172,9 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
             reread_settings(&instance, sources, hang_ups).await;
         }
     };
-    let tell_story = async {
-        if let Some(story) = &mut story {
-            story.tell().await;
+    let log_events = async {
+        if let Some(logger) = &mut logger {
+            logger.log_events().await;
         }
     };
     service_manager::tell_ready();
@@ -198,7 +198,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
             stores,
             instance.metrics.node.watch(instance.health.node()),
             reread,
-            tell_story,
+            log_events,
             tokens
         )
     };
@@ -207,8 +207,8 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         _ = background => {}
         () = service_manager::keep_watchdog_quiet() => {}
     }
-    if let Some(story) = &mut story {
-        story.finish().await;
+    if let Some(logger) = &mut logger {
+        logger.finish().await;
     }
     tracing::info!("stopped");
     if is_overtaken { Err(StartError::Overtaken) } else { Ok(()) }

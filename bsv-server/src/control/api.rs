@@ -1,11 +1,11 @@
-use super::managed::Managed;
+use super::managed::Services;
 use super::{audit, backup, books, identities, keystore, status, tokens, wallet};
 use crate::http::{Answer, Declared, Matched, Problem, Received, Routes};
 
 /// Answers the requests of the command line that no listener offers.
 #[derive(Debug)]
 pub(crate) struct ControlApi {
-    managed: Managed,
+    managed: Services,
     routes: Routes<Route>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Route {
 }
 
 impl ControlApi {
-    pub(crate) fn new(managed: Managed) -> Self {
+    pub(crate) fn new(managed: Services) -> Self {
         Self { managed, routes: Routes::new(declared()) }
     }
 
@@ -35,7 +35,7 @@ impl ControlApi {
         declared().map(|(pattern, methods, _)| (pattern, methods))
     }
 
-    pub(crate) fn managed(&self) -> &Managed {
+    pub(crate) fn managed(&self) -> &Services {
         &self.managed
     }
 

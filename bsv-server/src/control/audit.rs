@@ -3,7 +3,7 @@ use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::managed::Managed;
+use super::managed::Services;
 use crate::http::{Answer, Declared, Problem, Received, answer, number_parameter};
 use crate::minerid::MinerIds;
 
@@ -27,7 +27,7 @@ const PAGE: usize = 1000;
 
 /// Shows what happened to keys and to access.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     log: &str,
     request: Received<'_>,
@@ -48,7 +48,7 @@ pub(super) async fn answer(
 
 /// Up to [`PAGE`] entries of the named log.
 pub(super) async fn entries(
-    managed: &Managed,
+    managed: &Services,
     log: &str,
     page: AuditPage,
 ) -> Result<Vec<AuditEntry>, Problem> {
@@ -59,7 +59,7 @@ pub(super) async fn entries(
     }
 }
 
-async fn check(managed: &Managed, log: &str) -> Result<AuditCheck, Problem> {
+async fn check(managed: &Services, log: &str) -> Result<AuditCheck, Problem> {
     match log {
         "wallet" => Ok(managed.wallet()?.verify_audit_log().await?),
         "minerid" => managed.on_identities(MinerIds::verify_audit_log).await,

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::keystore::{ALL_KEYS, parse_passphrase};
-use super::managed::Managed;
+use super::managed::Services;
 use crate::backup::{BackupError, Contents};
 use crate::http::{Answer, Problem, Received, answer};
 
@@ -27,7 +27,7 @@ const PART_LEN: usize = 256 << 10;
 /// | --- | --- | --- |
 /// | `GET /control/backup` | | `{"lacksRevocationKeysOf"}`, aliases |
 /// | `POST /control/backup` | `{"passphrase"}` | a sealed backup |
-pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
+pub(super) async fn answer(managed: &Services, request: Received<'_>) -> Result<Answer, Problem> {
     if request.method() == Method::GET {
         let lacking = json!({ "lacksRevocationKeysOf": lacks_revocation_keys_of(managed) });
         return Ok(answer::json(StatusCode::OK, &lacking));
@@ -36,7 +36,7 @@ pub(super) async fn answer(managed: &Managed, request: Received<'_>) -> Result<A
 }
 
 /// The identities whose revocation key is stored outside the directory that a backup covers.
-fn lacks_revocation_keys_of(managed: &Managed) -> Vec<String> {
+fn lacks_revocation_keys_of(managed: &Services) -> Vec<String> {
     let dir = managed.revocation_keys.dir();
     let names = managed.ids().into_iter().flat_map(|ids| ids.revocation_key_names());
     let lacking = names.filter(|(_, names)| !names.iter().all(|name| Keystore::has(dir, name)));
@@ -44,7 +44,7 @@ fn lacks_revocation_keys_of(managed: &Managed) -> Vec<String> {
 }
 
 /// Starts to send a backup, once its contents are collected.
-async fn send(managed: &Managed, body: &Bytes) -> Result<Answer, Problem> {
+async fn send(managed: &Services, body: &Bytes) -> Result<Answer, Problem> {
     let PassphraseJson { passphrase } = parse_passphrase(body)?;
     // If an enabled service is missing, the backup would look complete without being so.
     managed.check_complete()?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bsv_store::{HandedFiles, KeystoreFile};
+use bsv_store::KeystoreFile;
 use bytes::Bytes;
 use hyper::StatusCode;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::http::{Answer, Problem, answer};
 use crate::wire::{FilesToWrite, HandedKeystore, WRITE_FIRST};
 
 /// The files of a keystore that were handed over.
-pub(super) type Handed = Arc<HandedFiles>;
+pub(super) type HandedFiles = Arc<bsv_store::HandedFiles>;
 
 /// The part of a request that hands over a keystore.
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct HandingOver {
 }
 
 /// The keystore that a request hands over, if its body is an object with one.
-pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
+pub(super) fn handed(body: &Bytes) -> Result<Option<HandedFiles>, Problem> {
     let Ok(HandingOver { revocation_keystore: Some(keystore) }) = serde_json::from_slice(body)
     else {
         return Ok(None);
@@ -39,8 +39,8 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
     let files: Vec<_> = files
         .collect::<Result<_, _>>()
         .map_err(|_| Problem::bad_request("the files of revocationKeystore are hexadecimal"))?;
-    let handed =
-        HandedFiles::new(dir, files).map_err(|error| Problem::bad_request(error.to_string()))?;
+    let handed = bsv_store::HandedFiles::new(dir, files)
+        .map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(Some(Arc::new(handed)))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn handed(body: &Bytes) -> Result<Option<Handed>, Problem> {
 /// Such an answer is `{"code": "write-first", "files"}` with the status 409. Nothing was done. The
 /// request has to be repeated with these files among those of the keystore.
 pub(super) fn or_write_first(
-    handed: Option<&Handed>,
+    handed: Option<&HandedFiles>,
     answered: Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
     let unwritten = handed.map(|handed| handed.unwritten()).unwrap_or_default();

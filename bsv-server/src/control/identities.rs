@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use self::describe::contact_json;
 pub(crate) use self::describe::{STATES, is_overdue, state};
 pub(super) use self::describe::{alarms, describe, describe_broken};
-use super::handed::{Handed, handed, or_write_first};
-use super::managed::{Managed, parse};
+use super::handed::{HandedFiles, handed, or_write_first};
+use super::managed::{Services, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::minerid::{MinerIds, Refusal};
 
@@ -165,7 +165,7 @@ struct SweepJson {
 
 /// Sets up and shows identities.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     alias: &str,
     request: Received<'_>,
@@ -176,11 +176,11 @@ pub(super) async fn answer(
 }
 
 async fn answer_with(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     alias: &str,
     request: Received<'_>,
-    handed: Option<&Handed>,
+    handed: Option<&HandedFiles>,
 ) -> Result<Answer, Problem> {
     let ids = managed.ids()?;
     let body = request.body();
@@ -218,9 +218,9 @@ async fn answer_with(
 }
 
 async fn generate(
-    managed: &Managed,
+    managed: &Services,
     body: &Bytes,
-    handed: Option<&Handed>,
+    handed: Option<&HandedFiles>,
 ) -> Result<Answer, Problem> {
     let GenerateJson { alias, protocol } = parse(body)?;
     let alias = named(&alias)?;
@@ -242,11 +242,11 @@ async fn generate(
 }
 
 async fn change(
-    managed: &Managed,
+    managed: &Services,
     alias: &Alias,
     change: Change,
     body: &Bytes,
-    handed: Option<&Handed>,
+    handed: Option<&HandedFiles>,
 ) -> Result<(), Problem> {
     let (ids, keys) = (managed.ids()?, &managed.revocation_keys);
     let named = alias.clone();
@@ -308,14 +308,14 @@ async fn change(
 
 /// Refuses to change an older copy of an identity. Without a running server, the node has not been
 /// asked before.
-async fn check_newest(managed: &Managed, alias: &Alias) -> Result<(), Problem> {
+async fn check_newest(managed: &Services, alias: &Alias) -> Result<(), Problem> {
     let Some(node) = managed.any_node() else { return Ok(()) };
     Ok(check_newest_copy(managed.ids()?, node, alias).await?)
 }
 
 /// Deletes an identity. First sends the transaction again that revokes an identity of generation
 /// 0.2: after the deletion, nobody sends it.
-async fn delete(managed: &Managed, alias: Alias, request: &DeleteJson) -> Result<(), Problem> {
+async fn delete(managed: &Services, alias: Alias, request: &DeleteJson) -> Result<(), Problem> {
     let ids = managed.ids()?;
     if let Some(Vctx::Revoking(..)) = ids.get(alias.as_str())?.record().vctx() {
         revoke_vctx(ids, managed.node()?, &alias).await?;
@@ -324,7 +324,7 @@ async fn delete(managed: &Managed, alias: Alias, request: &DeleteJson) -> Result
     managed.on_identities(move |ids| ids.delete(&alias, with_keys)).await
 }
 
-async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {
+async fn set_up(managed: &Services, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {
     let outpoint = outpoint(request.outpoint.as_deref())?;
     Ok(match set_up_vctx(managed.ids()?, managed.node()?, alias, outpoint).await? {
         VctxSetup::Done(outpoint) => json!({ "state": "done", "outpoint": outpoint.to_string() }),
@@ -337,7 +337,7 @@ async fn set_up(managed: &Managed, alias: &Alias, request: &VctxJson) -> Result<
     })
 }
 
-async fn sweep(managed: &Managed, alias: &Alias, request: &SweepJson) -> Result<Value, Problem> {
+async fn sweep(managed: &Services, alias: &Alias, request: &SweepJson) -> Result<Value, Problem> {
     let to = Address::parse(&request.address, managed.network);
     let to = to.map_err(|error| Problem::bad_request(error.to_string()))?;
     let (ids, node) = (managed.ids()?, managed.node()?);

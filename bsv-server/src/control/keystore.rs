@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::handed::{Handed, handed, or_write_first};
-use super::managed::Managed;
+use super::handed::{HandedFiles, handed, or_write_first};
+use super::managed::Services;
 use crate::http::{Answer, Declared, Problem, Received, answer};
 
 /// | method and path | body | answer |
@@ -42,7 +42,7 @@ pub(super) const ALL_KEYS: &str = "keystore";
 
 /// Proves that keys can be read, and changes their passphrase.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
@@ -66,9 +66,9 @@ pub(super) async fn answer(
 /// The revocation keys come first, starting with those that are handed over. If the command is
 /// interrupted after them, it can be repeated with the passphrase that the keystore still has.
 async fn change_passphrase(
-    managed: &Managed,
+    managed: &Services,
     new: NewPassphraseJson,
-    handed: Option<Handed>,
+    handed: Option<HandedFiles>,
 ) -> Result<(), Problem> {
     let NewPassphraseJson { passphrase } = new;
     if passphrase.expose_secret().is_empty() {

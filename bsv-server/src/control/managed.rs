@@ -20,9 +20,9 @@ use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_id::RequestId;
 use crate::surface::Surface;
 
-/// The things that an operator manages: the identities, the wallet, and their keys and settings.
+/// The services that an operator manages: the identities, the wallet, and their keys and settings.
 #[derive(Debug)]
-pub(crate) struct Managed {
+pub(crate) struct Services {
     pub(super) network: Network,
     pub(super) network_dir: PathBuf,
     /// The directories that hold the data.
@@ -48,7 +48,7 @@ pub(crate) struct Listening {
     pub(crate) url: String,
 }
 
-impl Managed {
+impl Services {
     /// `program` is the name that other processes are told while the keystore of revocation keys is
     /// in use.
     pub(crate) fn new(stores: &Stores, program: &str, health: Arc<Health>) -> Self {

@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use secrecy::SecretString;
 use tokio::task::spawn_blocking;
 
-use super::handed::Handed;
+use super::handed::HandedFiles;
 use crate::config::KeystoreConfig;
 use crate::http::Problem;
 
@@ -42,7 +42,7 @@ impl RevocationKeys {
     /// the passphrase takes a while.
     pub(super) async fn open(
         self: &Arc<Self>,
-        handed: Option<&Handed>,
+        handed: Option<&HandedFiles>,
     ) -> Result<Keystore, Problem> {
         let (keys, handed) = (Arc::clone(self), handed.cloned());
         let opened = spawn_blocking(move || keys.open_in(&keys.place(handed.as_ref())));
@@ -53,13 +53,13 @@ impl RevocationKeys {
     /// Opens the keystore, which must exist, as [`open`](Self::open) does.
     pub(super) async fn open_existing(
         self: &Arc<Self>,
-        handed: Option<&Handed>,
+        handed: Option<&HandedFiles>,
     ) -> Result<Keystore, Problem> {
         self.place(handed).check_there()?;
         self.open(handed).await
     }
 
-    fn place<'a>(&'a self, handed: Option<&'a Handed>) -> Place<'a> {
+    fn place<'a>(&'a self, handed: Option<&'a HandedFiles>) -> Place<'a> {
         handed.map_or(Place::Here(&self.dir), Place::Handed)
     }
 
@@ -67,7 +67,7 @@ impl RevocationKeys {
     /// one that is handed over, which must be a keystore.
     pub(super) fn places<'a>(
         &'a self,
-        handed: Option<&'a Handed>,
+        handed: Option<&'a HandedFiles>,
     ) -> Result<Vec<Place<'a>>, Problem> {
         let handed = handed.map(Place::Handed);
         if let Some(handed) = &handed {
@@ -80,7 +80,7 @@ impl RevocationKeys {
     /// Seals the keystore that is handed over with another passphrase.
     pub(super) fn change_passphrase_of(
         &self,
-        handed: &Handed,
+        handed: &HandedFiles,
         new: &SecretString,
     ) -> Result<(), Problem> {
         let place = Place::Handed(handed);
@@ -145,7 +145,7 @@ pub(super) enum Place<'a> {
     /// In a directory.
     Here(&'a Path),
     /// With the command line, which hands its files over.
-    Handed(&'a Handed),
+    Handed(&'a HandedFiles),
 }
 
 impl Place<'_> {

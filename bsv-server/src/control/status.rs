@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::audit;
 use super::identities::{alarms, describe};
-use super::managed::Managed;
+use super::managed::Services;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
 use crate::opening::{open_to_others, open_to_others_text};
@@ -21,7 +21,7 @@ use crate::surface::Surface;
 const OLD_TIP_AGE: u64 = 3 * 60 * 60;
 
 /// `GET /control/status`: an overview of the whole service, and the problems that need attention.
-pub(super) async fn answer(managed: &Managed) -> Result<Answer, Problem> {
+pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     let readiness = managed.health.look(Surface::Control).await;
     let tip = match managed.health.node() {
         Some(node) if readiness.node == NodeState::Reachable => tip(node).await,
@@ -70,7 +70,7 @@ async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
     Some((tip, now.saturating_sub(u64::from(header.time))))
 }
 
-async fn describe_wallet(managed: &Managed) -> Result<Option<Value>, Problem> {
+async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
     let Ok(wallet) = managed.wallet() else { return Ok(None) };
     let (balance, open) = (wallet.balance().await?, wallet.count_open_payments().await?);
     let webhooks = wallet.webhooks().await?;
@@ -85,7 +85,7 @@ async fn describe_wallet(managed: &Managed) -> Result<Option<Value>, Problem> {
     Ok(Some(json!({ "balance": balance, "openPayments": open, "webhooks": webhooks })))
 }
 
-fn describe_identities(managed: &Managed) -> Option<Vec<Value>> {
+fn describe_identities(managed: &Services) -> Option<Vec<Value>> {
     let ids = managed.ids().ok()?;
     let identities = ids.all();
     let identities = identities.iter().map(|identity| {
@@ -108,7 +108,7 @@ const LOOKED_AT: usize = 10_000;
 
 /// The start of the last backup that did not fail, if one of the last entries of the log is about
 /// it.
-async fn last_backup(managed: &Managed) -> Result<Option<String>, Problem> {
+async fn last_backup(managed: &Services) -> Result<Option<String>, Problem> {
     let log = match managed.wallet() {
         Ok(_) => "wallet",
         Err(_) => "minerid",

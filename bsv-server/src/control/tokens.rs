@@ -4,7 +4,7 @@ use bsv_invoicing::Timestamp;
 use bsv_store::KeyEvent;
 use hyper::{Method, StatusCode};
 
-use super::managed::Managed;
+use super::managed::Services;
 use crate::access::{ChangeError, Grant, IssuedToken, TokenDraft, Tokens};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::request_id::RequestId;
@@ -30,7 +30,7 @@ pub(crate) enum Route {
 /// The audit log records a change before it happens. If it cannot, no token is made, but a token is
 /// revoked nevertheless.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     id: &str,
     request: Received<'_>,
@@ -45,7 +45,7 @@ pub(super) async fn answer(
     }
 }
 
-async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Problem> {
+async fn make(managed: &Services, request: Received<'_>) -> Result<Answer, Problem> {
     let draft = read_draft(request.body()).map_err(Problem::bad_request)?;
     let (text, token) = draft.make()?;
     let body = wire::Token { token: Some(text), ..describe(&token) };
@@ -61,7 +61,7 @@ async fn make(managed: &Managed, request: Received<'_>) -> Result<Answer, Proble
     Ok(answer::json(StatusCode::CREATED, &body))
 }
 
-async fn revoke(managed: &Managed, id: &str) -> Result<Answer, Problem> {
+async fn revoke(managed: &Services, id: &str) -> Result<Answer, Problem> {
     let id = managed.tokens.get(id)?.id;
     if let Err(problem) = managed.note(KeyEvent::TokenRevoked, &id).await {
         let reason = problem.detail();

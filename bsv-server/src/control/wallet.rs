@@ -4,7 +4,7 @@ use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::managed::{Managed, parse};
+use super::managed::{Services, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::wire;
 
@@ -49,7 +49,7 @@ struct FaucetJson {
 
 /// Shows the words of the wallet, previews payments, and makes other changes that need the owner.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     route: Route,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {

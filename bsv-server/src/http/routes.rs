@@ -1,7 +1,9 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use hyper::{Method, StatusCode, Uri};
+use bytes::Bytes;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, StatusCode, Uri};
 use matchit::{Params, Router};
 
 use super::Problem;
@@ -19,6 +21,31 @@ pub(crate) struct Matched<'a, R> {
     pub(crate) pattern: &'static str,
     pub(crate) route: R,
     pub(crate) params: Params<'a, 'a>,
+}
+
+/// A request whose body has arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Received<'a> {
+    pub(crate) head: &'a Parts,
+    pub(crate) body: &'a Bytes,
+}
+
+impl<'a> Received<'a> {
+    pub(crate) fn method(self) -> &'a Method {
+        &self.head.method
+    }
+
+    pub(crate) fn uri(self) -> &'a Uri {
+        &self.head.uri
+    }
+
+    pub(crate) fn headers(self) -> &'a HeaderMap {
+        &self.head.headers
+    }
+
+    pub(crate) fn body(self) -> &'a Bytes {
+        self.body
+    }
 }
 
 /// Why no route was found.

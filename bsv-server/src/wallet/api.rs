@@ -5,12 +5,11 @@ use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
-use super::event_places::EventPlaces;
+use super::event_blocks::EventPlaces;
 use super::events::{self, Asked};
 use super::headers::{check_content_type, header, idempotency_key, number, set_location};
 use super::leaving;
-use super::list::{self, Listing};
-use super::streams::Streams;
+use super::list::{self, Listing, Streams};
 use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};

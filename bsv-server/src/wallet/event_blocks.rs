@@ -1,16 +1,19 @@
-//! Pages of events as streams send them. A page is made once for all streams that are at the same event.
+//! Pages of events as streams send them, and places for requests that wait for events, separate from those of other
+//! requests. A page is made once for all streams that are at the same event.
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bsv_invoicing::{Error, EventFilter, EventQuery, LogName, Wallet, WrittenPage};
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::streams::PAUSE;
+use super::list::PAUSE;
+use crate::http::Problem;
+use crate::http::event_stream::{Stopping, StreamPlaces};
 
 /// How many events are read at a time. A slow reader may have several such blocks held.
 pub(super) const PAGE: usize = 100;
@@ -106,6 +109,64 @@ fn written(page: &WrittenPage, log: LogName) -> Vec<u8> {
         text.extend_from_slice(b"\n\n");
     }
     text
+}
+
+/// The places of requests that wait for an event, and those of streams.
+#[derive(Debug)]
+pub(super) struct EventPlaces {
+    waiting: StreamPlaces,
+    streams: StreamPlaces,
+    blocks: Arc<EventBlocks>,
+    stopping: Stopping,
+}
+
+impl EventPlaces {
+    /// Makes this many places of each kind.
+    pub(super) fn new(count: u32) -> Self {
+        let waiting = "requests already wait for events: ask again later, or without wait";
+        let streams = "streams of events are already open: ask again later, or for pages";
+        Self {
+            waiting: StreamPlaces::new(count, waiting),
+            streams: StreamPlaces::new(count, streams),
+            blocks: Arc::new(EventBlocks::new()),
+            stopping: Stopping::default(),
+        }
+    }
+
+    /// Ends all waiting requests.
+    pub(super) fn stop(&self) {
+        self.stopping.stop();
+    }
+
+    /// Completes when waiting has to end.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.stopping.stopped()
+    }
+
+    /// Tells streams that the server stops.
+    pub(super) fn stopping(&self) -> &Stopping {
+        &self.stopping
+    }
+
+    /// Takes a place for a request that waits.
+    pub(super) fn wait(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.waiting.take()
+    }
+
+    /// Takes a place for a stream.
+    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.streams.take()
+    }
+
+    /// The blocks that streams send.
+    pub(super) fn blocks(&self) -> Arc<EventBlocks> {
+        Arc::clone(&self.blocks)
+    }
+
+    /// The number of open streams.
+    pub(super) fn open_streams(&self) -> u64 {
+        self.streams.taken()
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use hyper::{HeaderMap, Method, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::event_blocks::EventBlocks;
-use super::event_places::EventPlaces;
+use super::event_blocks::{EventBlocks, EventPlaces};
 use super::events::{After, once};
 use super::headers::number;
 use crate::http::event_stream::{self, Blocks, Pace};

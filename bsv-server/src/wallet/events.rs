@@ -6,7 +6,7 @@ use bsv_invoicing::{EventFilter, EventQuery, LogName, Wallet};
 use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
 
-use super::event_places::EventPlaces;
+use super::event_blocks::EventPlaces;
 use super::headers::{number, set_next};
 use crate::http::{self, Answer, Problem, answer};
 

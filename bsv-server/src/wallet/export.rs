@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::streams::{PAUSE, Streams};
+use super::list::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 
 /// The format of an export.

@@ -1,7 +1,9 @@
-//! The list of invoices, in pages or streamed as a whole.
+//! The list of invoices, in pages or streamed as a whole, and places for answers of any length, which are made while
+//! they are sent.
 
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bsv_invoicing::{
     Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, PaidByPage, PaidByQuery, Timestamp,
@@ -10,11 +12,10 @@ use bsv_invoicing::{
 use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::{Method, StatusCode, Uri};
-use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{sleep, timeout};
 
 use super::headers::set_next;
-use super::streams::{PAUSE, Streams};
 use crate::http::{self, Answer, Problem, answer};
 
 /// The most invoices of a page. A streamed list is read in pages of this size.
@@ -255,5 +256,34 @@ fn write_invoices(invoices: &[Invoice], now: Timestamp, text: &mut Vec<u8>) {
             text.push(b',');
         }
         invoice.write_json(now, text);
+    }
+}
+
+/// The most concurrent streams of lists.
+const MAX_STREAMS: usize = 8;
+/// How long a request waits for a place.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The pause between the parts of a stream, which leaves the processors to other requests.
+pub(super) const PAUSE: Duration = Duration::from_micros(2_500);
+
+/// The places for answers that are made while they are sent.
+#[derive(Debug)]
+pub(super) struct Streams(Arc<Semaphore>);
+
+impl Streams {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_STREAMS)))
+    }
+
+    /// Takes a place. Waits for one if necessary.
+    pub(super) async fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = timeout(PATIENCE, Arc::clone(&self.0).acquire_owned()).await.map_err(|_| {
+            let detail = format!(
+                "{MAX_STREAMS} lists are already being read: ask again later, or for pages (limit)"
+            );
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-lists", detail)
+        })?;
+        Ok(place.expect("the places are never closed"))
     }
 }

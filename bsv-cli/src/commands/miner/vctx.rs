@@ -74,7 +74,7 @@ impl VctxArguments {
             return context.print(&answer.body, || format!("{effect}\n"));
         }
         if !matches!(planned["state"].as_str(), Some("inMempool" | "mined")) {
-            // Former command names do not ask, but a sweep must be confirmed.
+            // The older generator's names do not ask, but a sweep must be confirmed.
             let context = &context.with_unattended(Unattended::Refuse);
             Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
         }

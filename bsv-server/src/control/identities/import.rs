@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::describe;
-use crate::control::handed::Handed;
-use crate::control::managed::{Managed, parse};
+use crate::control::handed::HandedFiles;
+use crate::control::managed::{Services, parse};
 use crate::http::Problem;
 
 #[derive(Deserialize)]
@@ -23,9 +23,9 @@ struct ImportJson {
 /// existed before `{"alias", "hasKeys"}` or `{"alias", "deleted"}`; and descriptions of the
 /// imported identities, each with `"vctxFinding"`.
 pub(super) async fn answer(
-    managed: &Managed,
+    managed: &Services,
     body: &Bytes,
-    handed: Option<&Handed>,
+    handed: Option<&HandedFiles>,
 ) -> Result<Value, Problem> {
     let ImportJson { home } = parse(body)?;
     let keys = match home.has_revocation_keys() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bsv_minerid::{Alias, Error, Keystore};
 use bsv_store::KeystoreError;
 
-use crate::control::handed::Handed;
-use crate::control::managed::Managed;
+use crate::control::handed::HandedFiles;
+use crate::control::managed::Services;
 use crate::control::revocation_keys::RevocationKeys;
 use crate::http::Problem;
 use crate::minerid::MinerIds;
@@ -15,8 +15,8 @@ use crate::wire::KeysCheck;
 /// Reads all keys: those of the keystore, and the revocation keys in the default directory and in
 /// the keystore that is handed over.
 pub(super) async fn answer(
-    managed: &Managed,
-    handed: Option<&Handed>,
+    managed: &Services,
+    handed: Option<&HandedFiles>,
 ) -> Result<KeysCheck, Problem> {
     let keystore = Arc::clone(managed.keystore()?);
     let revocation_keys = Arc::clone(&managed.revocation_keys);
@@ -64,7 +64,7 @@ impl KeysCheck {
     fn read_revocation_keys(
         &mut self,
         keys: &RevocationKeys,
-        named: Option<&Handed>,
+        named: Option<&HandedFiles>,
         ids: Option<&MinerIds>,
     ) -> Result<(), Problem> {
         let places = keys.places(named)?;

@@ -16,7 +16,7 @@ const MAX_BEHIND: u64 = 10_000;
 /// Logs a line for each event, up to 1000 lines a second. If there are more, as in a shop that is
 /// flooded with orders, it logs where they can be read: the log of events has all of them.
 #[derive(Debug)]
-pub(crate) struct Story {
+pub(crate) struct EventLogger {
     wallet: Arc<Wallet>,
     last: watch::Receiver<u64>,
     /// The last event that was logged.
@@ -25,7 +25,7 @@ pub(crate) struct Story {
     max_behind: u64,
 }
 
-impl Story {
+impl EventLogger {
     /// Begins with the next event.
     pub(crate) fn new(wallet: Arc<Wallet>) -> Self {
         let last = wallet.last_event();
@@ -34,11 +34,11 @@ impl Story {
     }
 
     /// Logs events, for as long as it is polled.
-    pub(crate) async fn tell(&mut self) {
+    pub(crate) async fn log_events(&mut self) {
         // The wallet keeps the sender, so this does not fail early.
         while self.last.changed().await.is_ok() {
             loop {
-                let has_more = self.tell_page().await;
+                let has_more = self.log_page().await;
                 sleep(PERIOD).await;
                 if !has_more {
                     break;
@@ -49,11 +49,11 @@ impl Story {
 
     /// Logs the events that were not logged yet.
     pub(crate) async fn finish(&mut self) {
-        while self.tell_page().await {}
+        while self.log_page().await {}
     }
 
     /// Logs a page of events. Answers whether there are more.
-    async fn tell_page(&mut self) -> bool {
+    async fn log_page(&mut self) -> bool {
         let last = *self.last.borrow();
         let behind = last.saturating_sub(self.told);
         if behind > self.max_behind {
@@ -183,7 +183,7 @@ mod tests {
         let store = Arc::new(store);
         let settings = WalletSettings::new(Network::Regtest);
         let wallet = Arc::new(Wallet::open(store, keystore, settings).await.unwrap());
-        let mut story = Story { max_behind: 150, ..Story::new(Arc::clone(&wallet)) };
+        let mut logger = EventLogger { max_behind: 150, ..EventLogger::new(Arc::clone(&wallet)) };
         let lines = Lines::default();
         let written = lines.clone();
         let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || written.clone());
@@ -195,9 +195,9 @@ mod tests {
             }
         };
         create(150).await;
-        story.finish().await;
+        logger.finish().await;
         create(151).await;
-        story.finish().await;
+        logger.finish().await;
         let text = lines.0.lock().unwrap().clone();
         let text = String::from_utf8(text).unwrap();
         let told = text.lines().filter(|line| line.contains("user.created"));
