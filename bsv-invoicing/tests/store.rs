@@ -378,6 +378,16 @@ async fn files_of_newer_versions_and_of_other_programs_are_refused() {
     place.write(|transaction| {
         let mut versions = transaction.open_table(SCHEMA_VERSIONS).unwrap();
         versions.remove("bsv-wallet").unwrap();
+        versions.insert("wallet", 1).unwrap();
+    });
+    let unreleased = place.try_open().unwrap_err();
+    assert!(
+        matches!(unreleased, OpenWalletStoreError::Store(StoreError::Unreleased { .. })),
+        "{unreleased}"
+    );
+    place.write(|transaction| {
+        let mut versions = transaction.open_table(SCHEMA_VERSIONS).unwrap();
+        versions.remove("wallet").unwrap();
         versions.insert("identities", 1).unwrap();
     });
     let other = place.try_open().unwrap_err();

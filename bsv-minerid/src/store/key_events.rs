@@ -52,14 +52,6 @@ pub(super) fn key_events(
     events
 }
 
-/// The events of the keys of an identity that existed before the log.
-pub(super) fn found_keys(alias: &Alias, record: &IdentityRecord) -> Vec<(KeyEvent, String)> {
-    let names = record.key_names(alias);
-    let revocation_key = record.miner_info().map(|info| info.revocation_key_number);
-    let revocation_key = revocation_key.map(|number| revocation_key_name(alias, number));
-    names.into_iter().chain(revocation_key).map(|name| (KeyEvent::Found, name)).collect()
-}
-
 fn revocation_key_name(alias: &Alias, number: u32) -> String {
     format!("revocation {}", IdentityRecord::key_name(alias, number))
 }

@@ -90,8 +90,6 @@ struct MinerInfoJson {
     first_miner_id: String,
     revocation_key_number: u32,
     revocation_key: SuccessionJson,
-    /// Up to version 4 there was at most one.
-    #[serde(alias = "acknowledgedRevocationKey", deserialize_with = "none_one_or_many")]
     later_revocation_keys: Vec<SuccessionJson>,
     revocation: Option<RevocationJson>,
     /// JSON, in the operator's format.
@@ -175,21 +173,6 @@ struct ReferenceJson {
     key: u32,
 }
 
-fn none_one_or_many<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<SuccessionJson>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Successions {
-        Many(Vec<SuccessionJson>),
-        NoneOrOne(Option<SuccessionJson>),
-    }
-    Ok(match Successions::deserialize(deserializer)? {
-        Successions::Many(successions) => successions,
-        Successions::NoneOrOne(succession) => succession.into_iter().collect(),
-    })
-}
-
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SuccessionJson {
@@ -208,45 +191,6 @@ struct RevocationJson {
     is_told: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     revocation_key: Option<SuccessionJson>,
-}
-
-/// Converts a record of version 1 to version 2.
-pub(super) fn protocol_added(text: &str) -> Result<String, StoreError> {
-    let mut record: Value = serde_json::from_str(text).map_err(StoreError::damaged)?;
-    let members = record.as_object_mut().ok_or(StoreError::damaged("a record is no object"))?;
-    let contact = members.remove("contact").unwrap_or_default();
-    let operator = match contact.as_str() {
-        None | Some("{}") => "{}".to_owned(),
-        Some(contact) => format!(r#"{{"{CONTACT}":{contact}}}"#),
-    };
-    members.insert("operator".to_owned(), operator.into());
-    let vctx = members.remove("vctx").unwrap_or_default();
-    members.insert("protocol".to_owned(), json!({ "vctx": vctx }));
-    Ok(record.to_string())
-}
-
-/// Converts a record of version 6 to version 7. In generation 0.2, version 6 did not record whether
-/// a block had shown the current key.
-pub(super) fn sightings_moved(text: &str) -> Result<String, StoreError> {
-    let mut record: Value = serde_json::from_str(text).map_err(StoreError::damaged)?;
-    let current = record["keys"].as_array().and_then(|keys| keys.last()).map(|key| &key["number"]);
-    let mut sightings = json!({ "acknowledged": current });
-    let miner_info = record.pointer_mut("/protocol/minerInfo").and_then(Value::as_object_mut);
-    if let Some(miner_info) = miner_info {
-        let members = [
-            ("acknowledged", "acknowledged"),
-            ("sightings", "recent"),
-            ("isRepeated", "isRepeated"),
-            ("readTo", "readTo"),
-        ];
-        for (before, after) in members {
-            if let Some(value) = miner_info.remove(before) {
-                sightings[after] = value;
-            }
-        }
-    }
-    record["sightings"] = sightings;
-    Ok(record.to_string())
 }
 
 pub(super) fn encode(record: &IdentityRecord) -> String {

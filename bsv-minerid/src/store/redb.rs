@@ -2,106 +2,29 @@ use std::path::Path;
 
 use bsv_store::{
     AuditCheck, AuditEntry, AuditPage, Database, DatabaseCopy, DatabaseOptions, DirLock, FileError,
-    KeyEvent, LockError, Migration, Schema, StoreCounts, StoreError, append_to_audit_log,
-    create_audit_log, read_audit_log, verify_audit_log,
+    KeyEvent, LockError, Schema, StoreCounts, StoreError, append_to_audit_log, create_audit_log,
+    read_audit_log, verify_audit_log,
 };
 use redb::{ReadableTable, Table, TableDefinition, WriteTransaction};
 use thiserror::Error;
 
 use crate::alias::Alias;
 use crate::state::{Change, IdentityRecord};
-use crate::store::key_events::{found_keys, key_events};
-use crate::store::record_json::{decode, encode, protocol_added, sightings_moved};
+use crate::store::key_events::key_events;
+use crate::store::record_json::{decode, encode};
 use crate::store::{FoundIdentity, IdentityStore, IdentityStoreError};
 
 /// From alias to record, as JSON.
 const IDENTITIES: TableDefinition<'_, &str, &str> = TableDefinition::new("identities");
 
-const MIGRATIONS: &[Migration] = &[
-    create_tables,
-    add_protocol,
-    begin_audit_log,
-    tell_who_can_know_identities,
-    tell_where_something_was_seen,
-    tell_deleted,
-    tell_sightings_of_both_generations,
-    tell_left_vctx,
-    tell_where_the_identity_was_seen,
-];
-const SCHEMA: Schema = Schema { name: "minerid", migrations: MIGRATIONS };
+const SCHEMA: Schema = Schema { name: "bsv-minerid", migrations: &[create_tables] };
 
 /// The cache is small because identities are few and small.
 const CACHE_BYTES: usize = 1 << 20;
 
 fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     transaction.open_table(IDENTITIES)?;
-    Ok(())
-}
-
-/// Version 2 distinguishes the generations of the protocol.
-fn add_protocol(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    rewrite(transaction, protocol_added)
-}
-
-fn rewrite(
-    transaction: &WriteTransaction,
-    rewritten: impl Fn(&str) -> Result<String, StoreError>,
-) -> Result<(), StoreError> {
-    let mut table = transaction.open_table(IDENTITIES)?;
-    let mut records = Vec::new();
-    for entry in table.iter()? {
-        let (alias, record) = entry?;
-        records.push((alias.value().to_owned(), rewritten(record.value())?));
-    }
-    for (alias, record) in records {
-        table.insert(alias.as_str(), record.as_str())?;
-    }
-    Ok(())
-}
-
-/// Version 3 adds an audit log, which begins with the existing keys.
-fn begin_audit_log(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    create_audit_log(transaction)?;
-    let mut found = Vec::new();
-    for entry in transaction.open_table(IDENTITIES)?.iter()? {
-        let (alias, record) = entry?;
-        let alias: Alias = alias.value().parse().map_err(StoreError::damaged)?;
-        // Later versions change nothing about keys.
-        found.extend(found_keys(&alias, &decode(&sightings_moved(record.value())?)?));
-    }
-    append_to_audit_log(transaction, found.iter().map(|(event, key)| (*event, key.as_str())))
-}
-
-/// Version 4 records whether others can know an identity. Older records lack this information.
-fn tell_who_can_know_identities(_transaction: &WriteTransaction) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// Version 5 records in which blocks announcements were seen. Older records lack this information.
-fn tell_where_something_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// Version 6 records which identities are deleted. None is deleted yet.
-fn tell_deleted(_transaction: &WriteTransaction) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// Version 7 records what blocks have shown in both generations.
-fn tell_sightings_of_both_generations(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    rewrite(transaction, sightings_moved)
-}
-
-/// Version 8 records what remains of the VCTx of upgraded identities. Older records lack this
-/// information.
-fn tell_left_vctx(_transaction: &WriteTransaction) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// Version 9 records in which block an identity was first seen. Older records lack this
-/// information.
-fn tell_where_the_identity_was_seen(_transaction: &WriteTransaction) -> Result<(), StoreError> {
-    Ok(())
+    create_audit_log(transaction)
 }
 
 /// The identity store in a redb file, `minerid.redb` in a directory that it locks.
@@ -310,4 +233,68 @@ fn put(
 ) -> Result<(), StoreError> {
     table.insert(alias.as_str(), encode(record).as_str())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A later version spells a member of all records in another way.
+    fn rename_a_member(transaction: &WriteTransaction) -> Result<(), StoreError> {
+        let mut table = transaction.open_table(IDENTITIES)?;
+        let all = |table: &Table<'_, &str, &str>| -> Result<Vec<(String, String)>, StoreError> {
+            let row =
+                |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &str>), _>| {
+                    let (alias, record) = entry?;
+                    Ok((alias.value().to_owned(), record.value().to_owned()))
+                };
+            table.iter()?.map(row).collect()
+        };
+        for (alias, record) in all(&table)? {
+            table.insert(&*alias, &*record.replace("before", "after"))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_later_version_migrates_the_file_and_older_ones_refuse_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(RedbIdentityStore::FILE_NAME);
+        let open = || RedbIdentityStore::open(dir.path(), "test");
+        drop(open().unwrap());
+        let write = |change: &dyn Fn(&WriteTransaction)| {
+            let file = redb::Database::open(&path).unwrap();
+            let transaction = file.begin_write().unwrap();
+            change(&transaction);
+            transaction.commit().unwrap();
+        };
+        write(&|transaction| {
+            let mut table = transaction.open_table(IDENTITIES).unwrap();
+            table.insert("pool", r#"{"before":1}"#).unwrap();
+        });
+        let schema = Schema { migrations: &[create_tables, rename_a_member], ..SCHEMA };
+        for _ in 0..2 {
+            let later = Database::open(&path, &schema, DatabaseOptions::default()).unwrap();
+            let record = later.read(|transaction| {
+                let table = transaction.open_table(IDENTITIES)?;
+                Ok(table.get("pool")?.map(|record| record.value().to_owned()))
+            });
+            assert_eq!(record.unwrap().as_deref(), Some(r#"{"after":1}"#));
+        }
+        let refused = open().unwrap_err();
+        let is_newer = matches!(
+            refused,
+            OpenStoreError::Store(StoreError::NewerSchema { found: 2, known: 1, .. })
+        );
+        assert!(is_newer, "{refused}");
+        write(&|transaction| {
+            let versions: TableDefinition<'_, &str, u64> = TableDefinition::new("schema_version");
+            let mut versions = transaction.open_table(versions).unwrap();
+            versions.remove("bsv-minerid").unwrap();
+            versions.insert("minerid", 9).unwrap();
+        });
+        let refused = open().unwrap_err();
+        let is_unreleased = matches!(refused, OpenStoreError::Store(StoreError::Unreleased { .. }));
+        assert!(is_unreleased, "{refused}");
+    }
 }
