@@ -6,7 +6,9 @@ use std::path::Path;
 
 use bsv_invoicing::{RedbWalletStore, Timestamp};
 use bsv_minerid::store::RedbIdentityStore;
-use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
+use bsv_store::{
+    ArchiveError, ArchiveReader, ArchiveWriter, JsonFormat, Keystore, KeystoreError, StoreError,
+};
 use bsv_tx::Network;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,6 @@ use crate::wallet_store::Wallet;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
-    version: u32,
     pub(crate) network: String,
     pub(crate) created_at: String,
     pub(crate) files: Vec<BackedUpFile>,
@@ -50,7 +51,7 @@ pub(crate) enum Place {
     Revocation,
 }
 
-const VERSION: u32 = 1;
+const FORMAT: JsonFormat = JsonFormat { name: "bsv-backup", migrations: &[] };
 const MAX_MANIFEST_LEN: u32 = 64 << 20;
 
 /// Why a backup could not be made.
@@ -89,7 +90,6 @@ impl Contents {
         revocation_dir: &Path,
     ) -> Result<Self, BackupError> {
         let manifest = Manifest {
-            version: VERSION,
             network: network.name().to_owned(),
             created_at: Timestamp::of_system().to_string(),
             files: Vec::new(),
@@ -139,7 +139,7 @@ impl Contents {
     ) -> Result<(), BackupError> {
         let mut archive = ArchiveWriter::new(out, passphrase)?;
         let Self { manifest, sources } = self;
-        let text = serde_json::to_vec(&manifest).expect("texts and numbers always serialise");
+        let text = FORMAT.write(&manifest);
         let len = u32::try_from(text.len()).ok().filter(|len| *len <= MAX_MANIFEST_LEN);
         let len = len.ok_or_else(|| BackupError::Changed("the list of files".to_owned()))?;
         archive.write_all(&len.to_le_bytes()).map_err(ArchiveError::Io)?;
@@ -166,14 +166,9 @@ impl Manifest {
         }
         let mut text = vec![0; len as usize];
         archive.read_exact(&mut text).map_err(|error| error.to_string())?;
-        let manifest: Self = serde_json::from_slice(&text)
+        let manifest: Self = FORMAT
+            .read(&text)
             .map_err(|error| format!("its list of files cannot be read: {error}"))?;
-        if manifest.version != VERSION {
-            return Err(format!(
-                "its contents have version {}, but this program knows only version {VERSION}",
-                manifest.version
-            ));
-        }
         match manifest.files.iter().find(|file| !file.is_known()) {
             Some(file) => Err(format!("it holds an unknown file: {:?}", file.name)),
             None => Ok(manifest),

@@ -6,7 +6,6 @@ mod books;
 mod damage;
 mod disk;
 mod keystore;
-mod older_versions;
 mod prompts;
 mod revocation_keys;
 mod scene;
