@@ -164,7 +164,7 @@ fn rotate(ids: &MinerIds<RedbIdentityStore>, alias: &Alias) -> Result<(), Error>
         };
         ids.observe(alias, ChainView { known: vec![info], ..ChainView::default() })?;
     }
-    ids.rotate(alias).map(drop)
+    ids.rotate_without_node(alias, false).map(drop)
 }
 
 fn run(service: &Service, argv: &[&str]) -> bool {
