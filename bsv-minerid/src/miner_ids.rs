@@ -345,9 +345,9 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// Imports the identities of an older generator's home directory whose aliases do not exist
     /// yet: all of them or none. Answers the outcome for each alias. The revocation keys of
-    /// generation 1.0 go into their own keystore. [`import_miner_ids`](crate::node::import_miner_ids)
+    /// generation 1.0 go into their own keystore. [`import`](Self::import)
     /// first asks a node about the validity check outputs.
-    pub fn import(
+    pub fn import_without_node(
         &self,
         home: &Path,
         revocation_keys: Option<&Keystore>,

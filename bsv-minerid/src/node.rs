@@ -21,17 +21,18 @@ pub use self::data_cache::DataCache;
 pub use self::gather::{GatheredBlock, gather};
 pub use self::observe::{carries_identity, check_newest_copy, observe_miner_ids};
 pub use self::revocation::revoke_miner_ids;
-pub use self::take_over::import_miner_ids;
 pub use self::vctx::{VctxSetup, observe_vctxs, revoke_vctx, set_up_vctx};
 pub use self::vctx_sweep::{SweepProgress, VctxSweep, preview_vctx_sweep, sweep_vctx};
 
 use std::sync::Arc;
 
 use bsv_network::NodeRpc;
+use bsv_store::Keystore;
 use bsv_tx::PublicKey;
 
 use crate::alias::Alias;
 use crate::error::Error;
+use crate::import::{HomeFiles, Import};
 use crate::miner_ids::MinerIds;
 use crate::state::{MinerIdInfo, MinerIdState};
 use crate::store::IdentityStore;
@@ -61,6 +62,18 @@ impl<S: IdentityStore> MinerIds<S> {
         is_forced: bool,
     ) -> Result<PublicKey, Error> {
         rotation::rotate_miner_id(self, node, alias, is_forced).await
+    }
+
+    /// Imports the identities of an older generator's home directory, as
+    /// [`import_without_node`](Self::import_without_node) does, after asking a node about their
+    /// validity check outputs.
+    pub async fn import(
+        self: &Arc<Self>,
+        node: Option<&NodeRpc>,
+        home: &HomeFiles,
+        revocation_keys: Option<Arc<Keystore>>,
+    ) -> Result<Vec<(Alias, Import)>, Error> {
+        take_over::import_miner_ids(self, node, home, revocation_keys).await
     }
 }
 

@@ -56,7 +56,7 @@ impl Service {
 
     fn import(&self, files: &Files) -> Result<Vec<Alias>, Error> {
         let home = files.write(self.dir.path());
-        let imported = self.ids.import(&home, Some(&self.revocation_keys))?;
+        let imported = self.ids.import_without_node(&home, Some(&self.revocation_keys))?;
         Ok(imported.into_iter().map(|(alias, _)| alias).collect())
     }
 }

@@ -393,7 +393,7 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
         let keys = write_home(&home).map(|key| key.private_key().public_key());
         let (ids, switch) = open(&place);
         switch.set(fault);
-        assert!(ids.import(&home, None).unwrap_err().is_out_of_space());
+        assert!(ids.import_without_node(&home, None).unwrap_err().is_out_of_space());
         assert_eq!(ids.all().len(), if fault == Fault::After { 2 } else { 0 });
         switch.set(Fault::None);
         if fault == Fault::AfterAndBlind {
@@ -404,7 +404,7 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
                 Fault::Before => Import::TakenOver(VctxFinding::NotAsked),
                 _ => Import::Known { has_keys: true },
             };
-            let outcomes = ids.import(&home, None).unwrap();
+            let outcomes = ids.import_without_node(&home, None).unwrap();
             assert_eq!(outcomes, [(alias("a"), outcome), (alias("b"), outcome)]);
         }
         assert_eq!(named_keys(&ids, "b"), [keys[1], keys[2]]);
