@@ -158,6 +158,13 @@ impl Contents {
 impl Manifest {
     /// Reads the beginning of a backup, and checks that all names stay inside their directories.
     pub(crate) fn read<R: Read>(archive: &mut ArchiveReader<R>) -> Result<Self, String> {
+        Self::read_as(&FORMAT, archive)
+    }
+
+    fn read_as<R: Read>(
+        format: &JsonFormat,
+        archive: &mut ArchiveReader<R>,
+    ) -> Result<Self, String> {
         let mut len = [0; 4];
         archive.read_exact(&mut len).map_err(|error| error.to_string())?;
         let len = u32::from_le_bytes(len);
@@ -166,7 +173,7 @@ impl Manifest {
         }
         let mut text = vec![0; len as usize];
         archive.read_exact(&mut text).map_err(|error| error.to_string())?;
-        let manifest: Self = FORMAT
+        let manifest: Self = format
             .read(&text)
             .map_err(|error| format!("its list of files cannot be read: {error}"))?;
         match manifest.files.iter().find(|file| !file.is_known()) {
@@ -184,5 +191,42 @@ impl BackedUpFile {
             Place::MinerId => name == RedbIdentityStore::FILE_NAME,
             Place::Keystore | Place::Revocation => Keystore::is_file_name(name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_backup_of_an_older_version_is_read_as_one_of_the_newest() {
+        /// As if the files of version 1 had had no places.
+        const NEXT: JsonFormat = JsonFormat {
+            name: FORMAT.name,
+            migrations: &[|manifest| {
+                let files = manifest["files"].as_array_mut().into_iter().flatten();
+                files.for_each(|file| file["place"] = json!("data"));
+            }],
+        };
+        let passphrase = SecretString::from("correct horse");
+        let read = |format: &JsonFormat, manifest: &Value| {
+            let text = manifest.to_string();
+            let mut archive = ArchiveWriter::new(Vec::new(), &passphrase).unwrap();
+            archive.write_all(&(text.len() as u32).to_le_bytes()).unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+            let sealed = archive.finish().unwrap();
+            Manifest::read_as(format, &mut ArchiveReader::open(&*sealed, &passphrase).unwrap())
+        };
+        let mut manifest = json!({
+            "format": "bsv-backup", "version": 1, "network": "regtest",
+            "createdAt": "2026-01-01T00:00:00Z", "files": [{"name": TOKENS_FILE_NAME, "len": 7}],
+        });
+        let migrated = read(&NEXT, &manifest).unwrap();
+        assert_eq!(migrated.files[0].place, Place::Data);
+        assert!(read(&FORMAT, &manifest).unwrap_err().contains("missing field `place`"));
+        manifest["version"] = json!(2);
+        assert!(read(&FORMAT, &manifest).unwrap_err().contains("it has version 2"));
     }
 }

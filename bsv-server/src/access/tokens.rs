@@ -529,3 +529,34 @@ impl TokenJson {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_older_version_is_brought_to_the_newest() {
+        /// As if the scopes of version 1 had been one text.
+        const NEXT: JsonFormat = JsonFormat {
+            name: FORMAT.name,
+            migrations: &[|file| {
+                let token = &mut file["tokens"][0];
+                let scopes = token["scopes"].as_str().unwrap_or_default();
+                token["scopes"] = scopes.split(' ').collect();
+            }],
+        };
+        let token = json!({
+            "id": "0011aabb", "label": "", "sha256": "11".repeat(32), "scopes": "wallet:read wallet:pay",
+            "createdAt": "2026-01-01T00:00:00Z", "expiresAt": null,
+        });
+        let file = json!({"format": "bsv-tokens", "version": 1, "tokens": [token]}).to_string();
+        let read: FileJson = NEXT.read(file.as_bytes()).unwrap();
+        assert_eq!(read.tokens[0].scopes, ["wallet:read", "wallet:pay"]);
+        let again: FileJson = NEXT.read(&NEXT.write(&read)).unwrap();
+        assert_eq!(again.tokens[0].scopes, read.tokens[0].scopes);
+        let older = parse(&NEXT.write(&read), Path::new(FILE_NAME)).unwrap_err();
+        assert!(matches!(older, TokenFileError::OtherVersion { found: 2, .. }), "{older}");
+    }
+}
