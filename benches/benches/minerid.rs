@@ -66,7 +66,7 @@ fn identity(dir: &Path) -> Arc<Identity> {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, owner).unwrap();
     let store = RedbIdentityStore::open(&dir.join("minerid"), owner).unwrap();
     let ids = MinerIds::open(store, keystore, Network::Regtest).unwrap();
-    ids.import(&vectors::write_home(&vectors::minerid_0_2(), dir), None).unwrap();
+    ids.import_without_node(&vectors::write_home(&vectors::minerid_0_2(), dir), None).unwrap();
     ids.get(ALIAS).unwrap()
 }
 

@@ -102,10 +102,9 @@ impl HandOutNotes {
     pub(crate) fn wait(&self) {
         let last = self.progress.last();
         let Last::UnderWay { since, .. } = *last else { return };
-        let is_it =
-            |last: &mut Last| matches!(last, Last::UnderWay { since: it, .. } if *it == since);
+        let is_same_note = |last: &mut Last| matches!(last, Last::UnderWay { since: begun, .. } if *begun == since);
         let left = PATIENCE.saturating_sub(since.elapsed());
-        let _ = self.progress.ended.wait_timeout_while(last, left, is_it);
+        let _ = self.progress.ended.wait_timeout_while(last, left, is_same_note);
     }
 }
 

@@ -189,22 +189,21 @@ impl<S: IdentityStore> MinerIds<S> {
         Ok(key.public_key)
     }
 
-    /// Gives an identity a new key, which the current key vouches for. Answers the new key.
+    /// Gives an identity a new key, which the current key vouches for, without asking a node. Answers
+    /// the new key. [`rotate`](Self::rotate) asks a node first, and is the better choice wherever
+    /// there is one.
     ///
     /// If no document of the identity was handed out, the new key becomes the first: nobody knows
     /// the current key. An identity of generation 1.0 announces one new key at a time. The next
     /// rotation fails with [`Error::Unseen`] until a block shows that key. In generation 0.2 nothing
     /// tells whether a block has shown the current key: nodes ignore the identity for ever if none
-    /// has. [`rotate_miner_id`](crate::node::rotate_miner_id) asks a node first.
-    pub fn rotate(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_by(alias, false, |_| Ok(Rotation::Succeed))
-    }
-
-    /// Gives an identity a new key even if no block has shown the last one. Documents of generation
-    /// 1.0 then skip that key: the last key that a block has shown vouches for the new one. If a
-    /// block shows the skipped key later, documents continue from it.
-    pub fn rotate_again(&self, alias: &Alias) -> Result<PublicKey, Error> {
-        self.rotate_by(alias, true, |_| Ok(Rotation::Succeed))
+    /// has.
+    ///
+    /// A forced rotation does not wait for a block to show the last key. Documents of generation 1.0
+    /// then skip that key: the last key that a block has shown vouches for the new one. If a block
+    /// shows the skipped key later, documents continue from it.
+    pub fn rotate_without_node(&self, alias: &Alias, is_forced: bool) -> Result<PublicKey, Error> {
+        self.rotate_by(alias, is_forced, |_| Ok(Rotation::Succeed))
     }
 
     /// Rotates as `decide` says of the record, which nothing else changes meanwhile.
@@ -346,9 +345,9 @@ impl<S: IdentityStore> MinerIds<S> {
 
     /// Imports the identities of an older generator's home directory whose aliases do not exist
     /// yet: all of them or none. Answers the outcome for each alias. The revocation keys of
-    /// generation 1.0 go into their own keystore. [`import_miner_ids`](crate::node::import_miner_ids)
+    /// generation 1.0 go into their own keystore. [`import`](Self::import)
     /// first asks a node about the validity check outputs.
-    pub fn import(
+    pub fn import_without_node(
         &self,
         home: &Path,
         revocation_keys: Option<&Keystore>,

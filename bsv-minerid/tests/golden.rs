@@ -36,7 +36,7 @@ fn import(vectors: &Value, dir: &Path) -> MinerIds<RedbIdentityStore> {
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "test").unwrap();
     let store = RedbIdentityStore::open(&dir.join("minerid"), "test").unwrap();
     let ids = MinerIds::open(store, keystore, Network::Livenet).unwrap();
-    let imported = ids.import(&home, None).unwrap();
+    let imported = ids.import_without_node(&home, None).unwrap();
     let aliases: Vec<_> = imported.iter().map(|(alias, _)| alias.to_string()).collect();
     assert_eq!(aliases, ["contact", "first", "nl", "rot", "under_score"]);
     ids

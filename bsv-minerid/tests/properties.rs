@@ -393,7 +393,7 @@ fn identity() -> (Arc<Identity>, PublicKey, PublicKey) {
             ids.adopt_vctx(&alias, vctx, &PrivateKey::generate().unwrap()).unwrap();
             let contact = MinerContact::from_json(r#"{"name":"pool"}"#).unwrap();
             ids.set_contact(&alias, &contact).unwrap();
-            ids.rotate(&alias).unwrap();
+            ids.rotate_without_node(&alias, false).unwrap();
             (dir, ids)
         });
     let identity = SERVICE.1.get("pool").unwrap();

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use bsv_invoicing::{RedbWalletStore, Timestamp, Wallet};
 use bsv_minerid::store::RedbIdentityStore;
-use bsv_store::{ArchiveError, ArchiveReader, ArchiveWriter, Keystore, KeystoreError, StoreError};
+use bsv_store::{
+    ArchiveError, ArchiveReader, ArchiveWriter, JsonFormat, Keystore, KeystoreError, StoreError,
+};
 use bsv_tx::Network;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,6 @@ use crate::wallet_store::database;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Manifest {
-    version: u32,
     pub(crate) network: String,
     pub(crate) created_at: String,
     pub(crate) files: Vec<BackedUpFile>,
@@ -51,7 +52,7 @@ pub(crate) enum Place {
     Revocation,
 }
 
-const VERSION: u32 = 1;
+const FORMAT: JsonFormat = JsonFormat { name: "bsv-backup", migrations: &[] };
 const MAX_MANIFEST_LEN: u32 = 64 << 20;
 
 /// Why a backup could not be made.
@@ -90,7 +91,6 @@ impl Contents {
         revocation_dir: &Path,
     ) -> Result<Self, BackupError> {
         let manifest = Manifest {
-            version: VERSION,
             network: network.name().to_owned(),
             created_at: Timestamp::of_system().to_string(),
             files: Vec::new(),
@@ -140,7 +140,7 @@ impl Contents {
     ) -> Result<(), BackupError> {
         let mut archive = ArchiveWriter::new(out, passphrase)?;
         let Self { manifest, sources } = self;
-        let text = serde_json::to_vec(&manifest).expect("texts and numbers always serialise");
+        let text = FORMAT.write(&manifest);
         let len = u32::try_from(text.len()).ok().filter(|len| *len <= MAX_MANIFEST_LEN);
         let len = len.ok_or_else(|| BackupError::Changed("the list of files".to_owned()))?;
         archive.write_all(&len.to_le_bytes()).map_err(ArchiveError::Io)?;
@@ -159,6 +159,13 @@ impl Contents {
 impl Manifest {
     /// Reads the beginning of a backup, and checks that all names stay inside their directories.
     pub(crate) fn read<R: Read>(archive: &mut ArchiveReader<R>) -> Result<Self, String> {
+        Self::read_as(&FORMAT, archive)
+    }
+
+    fn read_as<R: Read>(
+        format: &JsonFormat,
+        archive: &mut ArchiveReader<R>,
+    ) -> Result<Self, String> {
         let mut len = [0; 4];
         archive.read_exact(&mut len).map_err(|error| error.to_string())?;
         let len = u32::from_le_bytes(len);
@@ -167,14 +174,9 @@ impl Manifest {
         }
         let mut text = vec![0; len as usize];
         archive.read_exact(&mut text).map_err(|error| error.to_string())?;
-        let manifest: Self = serde_json::from_slice(&text)
+        let manifest: Self = format
+            .read(&text)
             .map_err(|error| format!("its list of files cannot be read: {error}"))?;
-        if manifest.version != VERSION {
-            return Err(format!(
-                "its contents have version {}, but this program knows only version {VERSION}",
-                manifest.version
-            ));
-        }
         match manifest.files.iter().find(|file| !file.is_known()) {
             Some(file) => Err(format!("it holds an unknown file: {:?}", file.name)),
             None => Ok(manifest),
@@ -202,4 +204,41 @@ async fn copy_wallet(wallet: &Wallet, network_dir: &Path) -> Result<File, Backup
     let file: &RedbWalletStore =
         store.downcast_ref().ok_or_else(|| StoreError::damaged("it is no file"))?;
     Ok(file.copy().await?.into_file()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_backup_of_an_older_version_is_read_as_one_of_the_newest() {
+        /// As if the files of version 1 had had no places.
+        const NEXT: JsonFormat = JsonFormat {
+            name: FORMAT.name,
+            migrations: &[|manifest| {
+                let files = manifest["files"].as_array_mut().into_iter().flatten();
+                files.for_each(|file| file["place"] = json!("data"));
+            }],
+        };
+        let passphrase = SecretString::from("correct horse");
+        let read = |format: &JsonFormat, manifest: &Value| {
+            let text = manifest.to_string();
+            let mut archive = ArchiveWriter::new(Vec::new(), &passphrase).unwrap();
+            archive.write_all(&(text.len() as u32).to_le_bytes()).unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+            let sealed = archive.finish().unwrap();
+            Manifest::read_as(format, &mut ArchiveReader::open(&*sealed, &passphrase).unwrap())
+        };
+        let mut manifest = json!({
+            "format": "bsv-backup", "version": 1, "network": "regtest",
+            "createdAt": "2026-01-01T00:00:00Z", "files": [{"name": TOKENS_FILE_NAME, "len": 7}],
+        });
+        let migrated = read(&NEXT, &manifest).unwrap();
+        assert_eq!(migrated.files[0].place, Place::Data);
+        assert!(read(&FORMAT, &manifest).unwrap_err().contains("missing field `place`"));
+        manifest["version"] = json!(2);
+        assert!(read(&FORMAT, &manifest).unwrap_err().contains("it has version 2"));
+    }
 }

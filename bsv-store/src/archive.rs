@@ -2,7 +2,7 @@
 //!
 //! | bytes | |
 //! | --- | --- |
-//! | 8 | `bsvarc`, and the version of the form: 0, 1 |
+//! | 8 | `bsvbak`, and the version of the form: 0, 1 |
 //! | 12 | Argon2id: memory in KiB, iterations, lanes, 4 bytes each, little-endian |
 //! | 16 | the salt of Argon2id |
 //! | 19 | the beginning of all nonces |
@@ -24,7 +24,9 @@ use zeroize::Zeroizing;
 
 use crate::seal::{checked_params, params, random, stretch};
 
-const MAGIC: &[u8; 6] = b"bsvarc";
+const MAGIC: &[u8; 6] = b"bsvbak";
+/// The first bytes of archives of builds before the first release.
+const UNRELEASED_MAGIC: &[u8; 6] = b"bsvarc";
 const VERSION: [u8; 2] = [0, 1];
 const SALT_LEN: usize = 16;
 const NONCE_LEN: usize = 19;
@@ -42,6 +44,9 @@ pub enum ArchiveError {
     /// The file is something else.
     #[error("it is not a backup: its first bytes are not those of a backup")]
     NotAnArchive,
+    /// A build before the first release wrote the archive.
+    #[error("it was made by an unreleased build; make a new one")]
+    Unreleased,
     /// A newer version of this software wrote the archive.
     #[error("a newer version of this software wrote it: its format has version {0}.{1}")]
     Newer(u8, u8),
@@ -155,6 +160,9 @@ impl<R: Read> ArchiveReader<R> {
     pub fn open(mut input: R, passphrase: &SecretString) -> Result<Self, ArchiveError> {
         let mut start = Vec::with_capacity(HEADER_LEN);
         input.by_ref().take(HEADER_LEN as u64).read_to_end(&mut start)?;
+        if start.starts_with(UNRELEASED_MAGIC) {
+            return Err(ArchiveError::Unreleased);
+        }
         let rest = start.strip_prefix(MAGIC).ok_or(ArchiveError::NotAnArchive)?;
         let (version, rest) = rest.split_first_chunk::<2>().ok_or(ArchiveError::NotAnArchive)?;
         if *version != VERSION {
@@ -318,8 +326,9 @@ mod tests {
         for (bytes, expected) in [
             (&b""[..], "it is not a backup"),
             (b"SQLite format 3", "it is not a backup"),
-            (b"bsvarc\x00\x02 and what is to come", "newer version of this software"),
-            (b"bsvarc\x00\x01", "it is not a backup"),
+            (b"bsvbak\x00\x02 and what is to come", "newer version of this software"),
+            (b"bsvbak\x00\x01", "it is not a backup"),
+            (b"bsvarc\x00\x01 and the rest", "made by an unreleased build; make a new one"),
         ] {
             let error = open(bytes, &passphrase()).unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -25,6 +25,12 @@ pub enum StoreError {
         /// The newest version this program knows.
         known: u64,
     },
+    /// A build before the first release wrote the file.
+    #[error("{} was made by an unreleased build; make a new one", path.display())]
+    Unreleased {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file belongs to another service.
     #[error("{} is not a {expected} store", path.display())]
     OtherSchema {

@@ -65,7 +65,9 @@ pub enum PlainKeys {
 }
 
 /// The first bytes of every key file, with the version of the format.
-const KEY_FILE_MAGIC: &[u8; 8] = b"bsvkey\x00\x01";
+const KEY_FILE_MAGIC: &[u8; 8] = b"bsv-key\x01";
+/// The first bytes of key files of builds before the first release.
+const UNRELEASED_MAGIC: &[u8; 6] = b"bsvkey";
 
 impl Keystore {
     /// Whether there is a keystore in `dir`.
@@ -239,6 +241,9 @@ impl Keystore {
         let contents = contents.ok_or_else(|| KeystoreError::Missing(path.clone()))?;
         let damaged =
             |reason: &str| KeystoreError::Damaged { path: path.clone(), reason: reason.to_owned() };
+        if contents.starts_with(UNRELEASED_MAGIC) {
+            return Err(KeystoreError::Unreleased(path));
+        }
         let sealed = contents
             .strip_prefix(KEY_FILE_MAGIC)
             .ok_or_else(|| damaged("its first bytes are not those of a key file"))?;

@@ -9,6 +9,7 @@ mod error;
 mod files;
 #[cfg(feature = "group-writer")]
 mod group_writer;
+mod json_format;
 mod keystore;
 #[cfg(feature = "database")]
 mod lazy_table;
@@ -39,6 +40,7 @@ pub use error::{EngineError, ServerError, StoreError};
 pub use files::{FileError, NewFile, create_private_dir, write_atomically};
 #[cfg(feature = "group-writer")]
 pub use group_writer::{Batch, BatchRun, Batches, DatabaseBatches, GroupWriter, Tables};
+pub use json_format::{JsonFormat, JsonFormatError};
 pub use keystore::{
     HandedFiles, Keystore, KeystoreCheck, KeystoreError, KeystoreFile, PlainKeys,
     StretchedPassphrase,

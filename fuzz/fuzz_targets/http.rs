@@ -61,7 +61,7 @@ fn import_recorded_home(config: &Config, dir: &Path) {
     let data_dir = &config.minerid.as_ref().unwrap().data_dir;
     let store = RedbIdentityStore::open(data_dir, "fuzz").unwrap();
     let ids = MinerIds::open(store, keystore, config.network).unwrap();
-    ids.import(&home, None).unwrap();
+    ids.import_without_node(&home, None).unwrap();
     let keys = config.keystore.dir.join("revocation");
     let keys = Keystore::open(&keys, None, PlainKeys::Allowed, "fuzz").unwrap();
     ids.generate_miner_info(&"modern".parse().unwrap(), &keys).unwrap();

@@ -279,15 +279,15 @@ pub(crate) fn check_revocable<'r>(
     check_seen(alias, record, &[PartialRevocation, CompleteRevocation])?;
     let RevokedMinerIds::BackTo(miner_id) = revoked else { return Ok(miner_info) };
     let refused = |reason| Err(Error::NotRevocable { alias: alias.clone(), miner_id, reason });
-    let is_it = |key: &KeyRecord| key.public_key == miner_id;
-    if !record.keys.iter().any(is_it) {
+    let is_compromised = |key: &KeyRecord| key.public_key == miner_id;
+    if !record.keys.iter().any(is_compromised) {
         return Err(Error::ForeignKey { alias: alias.clone(), key: miner_id });
     }
     if miner_id == miner_info.first_miner_id {
         return refused("it is the first miner id, which only a complete revocation revokes");
     }
     // If a node does not know the compromised miner id, it revokes all miner ids of the miner.
-    if record.unacknowledged_keys().iter().skip(1).any(is_it) {
+    if record.unacknowledged_keys().iter().skip(1).any(is_compromised) {
         return refused("no block has shown it: skip it with a forced rotation");
     }
     Ok(miner_info)

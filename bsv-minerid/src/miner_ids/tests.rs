@@ -61,7 +61,7 @@ fn a_spent_vctx_stops_documents_until_the_chain_shows_it_again() {
     }
     let key = identity.public_key();
     assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
-    ids.rotate(&pool).unwrap();
+    ids.rotate_without_node(&pool, false).unwrap();
     assert!(matches!(document(&ids), Err(Error::Revoked { .. })));
     drop((identity, ids));
     let ids = open(&dir);

@@ -14,24 +14,8 @@ use crate::node::watch::SETTLING;
 use crate::state::{Announcement, Exposure, IdentityRecord, Rotation};
 use crate::store::IdentityStore;
 
-/// Gives an identity a new key, and answers it. First asks the node which keys blocks have shown:
-///
-/// - The last key that a block has shown vouches for the new one. Until a block shows the new key,
-///   the next rotation fails with [`Error::Unseen`]. A forced rotation skips the key that no block
-///   has shown.
-/// - If no block has shown any key, the new key becomes the first, since nodes accept nothing from
-///   a key that they do not know.
-/// - If blocks have shown the identity according to the record, but the node has read all blocks and
-///   knows no key, this fails with [`Error::UnknownToNode`]. A forced rotation makes the new key the
-///   first.
-///
-/// If the node cannot tell now, lacks blocks that were read already, or keeps no miner ids
-/// (`minerid=0`), the own record decides. If the record does not say that a block has shown the
-/// current key, and a document with it was handed out, this fails with [`Error::NodeNeeded`]. A
-/// forced rotation then uses the last key that a block has shown according to the record.
-///
-/// Without a node, the current key vouches for the new one, and this logs a warning.
-pub async fn rotate_miner_id<S: IdentityStore>(
+/// Rotates as [`MinerIds::rotate`] says.
+pub(super) async fn rotate_miner_id<S: IdentityStore>(
     ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
     alias: &Alias,

@@ -12,9 +12,8 @@ use crate::import::{HomeFiles, Import, OlderHome, OlderIdentity, OlderProtocol, 
 use crate::miner_ids::MinerIds;
 use crate::store::IdentityStore;
 
-/// Imports the identities of an older generator's home directory, as [`MinerIds::import`] does,
-/// after asking a node about their validity check outputs.
-pub async fn import_miner_ids<S: IdentityStore>(
+/// Imports as [`MinerIds::import`] says.
+pub(super) async fn import_miner_ids<S: IdentityStore>(
     ids: &Arc<MinerIds<S>>,
     node: Option<&NodeRpc>,
     home: &HomeFiles,

@@ -56,7 +56,7 @@ impl Service {
 
     fn import(&self, files: &Files) -> Result<Vec<Alias>, Error> {
         let home = files.write(self.dir.path());
-        let imported = self.ids.import(&home, Some(&self.revocation_keys))?;
+        let imported = self.ids.import_without_node(&home, Some(&self.revocation_keys))?;
         Ok(imported.into_iter().map(|(alias, _)| alias).collect())
     }
 }
@@ -164,7 +164,7 @@ fn rotate(ids: &MinerIds<RedbIdentityStore>, alias: &Alias) -> Result<(), Error>
         };
         ids.observe(alias, ChainView { known: vec![info], ..ChainView::default() })?;
     }
-    ids.rotate(alias).map(drop)
+    ids.rotate_without_node(alias, false).map(drop)
 }
 
 fn run(service: &Service, argv: &[&str]) -> bool {

@@ -166,14 +166,14 @@ fn after_a_rotation_that_failed_documents_are_signed_by_the_key_that_the_disk_ha
         let (ids, switch) = open(&place);
         let first = begin(&ids, "pool");
         switch.set(fault);
-        let error = ids.rotate(&alias("pool")).unwrap_err();
+        let error = ids.rotate_without_node(&alias("pool"), false).unwrap_err();
         assert!(error.is_out_of_space(), "{error}");
         assert_eq!(matches!(error, Error::Unsettled(_)), fault != Fault::Before);
         let [previous, current] = named_keys(&ids, "pool");
         assert_eq!(previous, first);
         assert_eq!(current != first, fault == Fault::After);
         switch.set(Fault::None);
-        let again = ids.rotate(&alias("pool"));
+        let again = ids.rotate_without_node(&alias("pool"), false);
         assert!(again.is_ok(), "{fault:?}: {again:?}");
         let number = if fault == Fault::Before { 2 } else { 3 };
         let record = ids.get("pool").unwrap().record();
@@ -200,7 +200,7 @@ fn a_reference_after_a_rotation_that_failed_leaves_the_keys_that_sign() {
     ids.get("pool").unwrap().output_script(1).unwrap();
     ids.confirm(&pool).unwrap();
     switch.set(Fault::AfterAndBlind);
-    assert!(ids.rotate(&pool).is_err());
+    assert!(ids.rotate_without_node(&pool, false).is_err());
     switch.set(Fault::None);
     let coinbase2 = hex::decode(COINBASE2).unwrap();
     let previous_block = BlockHash::from_bytes([1; 32]);
@@ -226,7 +226,7 @@ fn a_change_after_a_rotation_whose_key_cannot_be_read_leaves_the_keys_that_sign(
     let pool = alias("pool");
     let first = begin(&ids, "pool");
     switch.set(Fault::AfterAndBlind);
-    assert!(ids.rotate(&pool).is_err());
+    assert!(ids.rotate_without_node(&pool, false).is_err());
     switch.set(Fault::None);
     let (key_file, elsewhere) = (place.key_file("pool_2"), place.path("elsewhere"));
     fs::rename(&key_file, &elsewhere).unwrap();
@@ -267,7 +267,7 @@ fn hand_outs_that_could_not_be_recorded_are_recorded_later() {
         let place = Place::new();
         let (ids, switch) = open(&place);
         begin(&ids, "pool");
-        ids.rotate(&alias("pool")).unwrap();
+        ids.rotate_without_node(&alias("pool"), false).unwrap();
         switch.set(fault);
         // The document may be worth a block.
         ids.get("pool").unwrap().output_script(1).unwrap();
@@ -305,7 +305,7 @@ fn a_disk_that_hangs_withholds_no_document() {
     let place = Place::new();
     let (ids, switch) = open(&place);
     begin(&ids, "pool");
-    ids.rotate(&alias("pool")).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
     switch.set(Fault::Hang);
     let pool = ids.get("pool").unwrap();
     let asked = Arc::clone(&pool);
@@ -351,7 +351,7 @@ fn a_note_that_failed_is_not_tried_again_by_each_request() {
     let place = Place::new();
     let (ids, switch) = open(&place);
     begin(&ids, "pool");
-    ids.rotate(&alias("pool")).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
     switch.set(Fault::Before);
     let pool = ids.get("pool").unwrap();
     for _ in 0..100 {
@@ -393,7 +393,7 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
         let keys = write_home(&home).map(|key| key.private_key().public_key());
         let (ids, switch) = open(&place);
         switch.set(fault);
-        assert!(ids.import(&home, None).unwrap_err().is_out_of_space());
+        assert!(ids.import_without_node(&home, None).unwrap_err().is_out_of_space());
         assert_eq!(ids.all().len(), if fault == Fault::After { 2 } else { 0 });
         switch.set(Fault::None);
         if fault == Fault::AfterAndBlind {
@@ -404,7 +404,7 @@ fn an_import_that_failed_is_there_if_the_disk_has_it() {
                 Fault::Before => Import::TakenOver(VctxFinding::NotAsked),
                 _ => Import::Known { has_keys: true },
             };
-            let outcomes = ids.import(&home, None).unwrap();
+            let outcomes = ids.import_without_node(&home, None).unwrap();
             assert_eq!(outcomes, [(alias("a"), outcome), (alias("b"), outcome)]);
         }
         assert_eq!(named_keys(&ids, "b"), [keys[1], keys[2]]);

@@ -51,7 +51,7 @@ fn a_home_is_taken_over_once() {
     let ids = place.open();
     let taken_over = Import::TakenOver(VctxFinding::NotAsked);
     let imported = [(alias("a"), taken_over), (alias("b"), taken_over)];
-    assert_eq!(ids.import(&home, None).unwrap(), imported);
+    assert_eq!(ids.import_without_node(&home, None).unwrap(), imported);
     let check = |ids: &MinerIds<RedbIdentityStore>| {
         assert_eq!(named_keys(ids, "a"), [keys[0], keys[0]]);
         assert_eq!(named_keys(ids, "b"), [keys[1], keys[2]]);
@@ -65,11 +65,14 @@ fn a_home_is_taken_over_once() {
     };
     check(&ids);
     let known = Import::Known { has_keys: true };
-    assert_eq!(ids.import(&home, None).unwrap(), [(alias("a"), known), (alias("b"), known)]);
+    assert_eq!(
+        ids.import_without_node(&home, None).unwrap(),
+        [(alias("a"), known), (alias("b"), known)]
+    );
     drop(ids);
     let ids = place.open();
     check(&ids);
-    let next = ids.rotate(&alias("b")).unwrap();
+    let next = ids.rotate_without_node(&alias("b"), false).unwrap();
     assert_eq!(named_keys(&ids, "b"), [keys[2], next]);
 }
 
@@ -80,7 +83,7 @@ fn an_import_cut_short_after_its_keys_is_repeated() {
     let keys = write_home(&home);
     place.keystore().insert("b_2", keys[2].as_text().as_bytes()).unwrap();
     let ids = place.open();
-    ids.import(&home, None).unwrap();
+    ids.import_without_node(&home, None).unwrap();
     assert_eq!(named_keys(&ids, "b"), [public_key(&keys[1]), public_key(&keys[2])]);
 }
 
@@ -92,7 +95,7 @@ fn nothing_is_imported_where_one_key_is_taken_and_known_aliases_are_passed_over(
     place.keystore().insert("b_2", extended_key().as_text().as_bytes()).unwrap();
     let taken = fs::read(place.key_file("b_2")).unwrap();
     let ids = place.open();
-    let error = ids.import(&home, None).unwrap_err();
+    let error = ids.import_without_node(&home, None).unwrap_err();
     assert!(matches!(&error, Error::KeyTaken(name) if name == "b_2"), "{error}");
     assert_eq!(fs::read(place.key_file("b_2")).unwrap(), taken);
     assert!(ids.all().is_empty());
@@ -101,7 +104,7 @@ fn nothing_is_imported_where_one_key_is_taken_and_known_aliases_are_passed_over(
     let other_place = Place::new();
     let ids = other_place.open();
     let key = begin(&ids, "b");
-    let outcomes = ids.import(&home, None).unwrap();
+    let outcomes = ids.import_without_node(&home, None).unwrap();
     let known = Import::Known { has_keys: false };
     let taken_over = Import::TakenOver(VctxFinding::NotAsked);
     assert_eq!(outcomes, [(alias("a"), taken_over), (alias("b"), known)]);
@@ -122,7 +125,7 @@ fn what_a_home_has_beside_its_aliases_is_passed_over() {
     write(&home, ".keystore/other_1.key", "not a key");
     fs::remove_file(home.join(".minerid-client/a/vctx")).unwrap();
     let ids = place.open();
-    ids.import(&home, None).unwrap();
+    ids.import_without_node(&home, None).unwrap();
     assert_eq!(aliases(&ids), ["a", "b"]);
     let error = ids.get("a").unwrap().output_script(1).unwrap_err();
     assert!(matches!(error, Error::NoVctx(_)), "{error}");
@@ -191,7 +194,7 @@ fn the_file_of_a_home_that_is_not_as_it_should_be_is_named() {
             Some(content) => write(&home, path, content),
             None => fs::remove_file(home.join(path)).unwrap(),
         }
-        let imported = ids.import(&home, None);
+        let imported = ids.import_without_node(&home, None);
         let is_named =
             matches!(&imported, Err(Error::Import { path, .. }) if *path == home.join(named));
         assert!(is_named, "{path} {content:?}: {imported:?}");
@@ -207,7 +210,7 @@ fn a_directory_that_is_no_home_is_named() {
     let home = place.path("home");
     for made in ["", ".minerid-client"] {
         fs::create_dir_all(home.join(made)).unwrap();
-        let error = ids.import(&home, None).unwrap_err();
+        let error = ids.import_without_node(&home, None).unwrap_err();
         let is_named = matches!(&error, Error::Import { path, .. } if path.starts_with(&home));
         assert!(is_named, "{error}");
     }

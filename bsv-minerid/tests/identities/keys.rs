@@ -19,10 +19,10 @@ fn a_key_left_by_an_attempt_cut_short_is_adopted_and_never_overwritten() {
     let ids = place.open();
     let expected = left.map(|key| key.private_key().public_key());
     assert_eq!(begin(&ids, "pool"), expected[0]);
-    assert_eq!(ids.rotate(&alias("pool")).unwrap(), expected[1]);
+    assert_eq!(ids.rotate_without_node(&alias("pool"), false).unwrap(), expected[1]);
     assert_eq!(named_keys(&ids, "pool"), expected);
     assert_eq!(files(), before);
-    ids.rotate(&alias("pool")).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
     drop(ids);
     place.open();
 }
@@ -51,8 +51,8 @@ fn an_identity_is_broken_if_a_key_that_signs_is_missing_damaged_or_another_and_o
     let ids = place.open();
     let other = begin(&ids, "other");
     begin(&ids, "pool");
-    ids.rotate(&alias("pool")).unwrap();
-    ids.rotate(&alias("pool")).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
     drop(ids);
     for name in ["pool_2", "pool_3"] {
         let file = place.key_file(name);
@@ -65,7 +65,9 @@ fn an_identity_is_broken_if_a_key_that_signs_is_missing_damaged_or_another_and_o
             assert!(reason.contains(name) && reason.contains(fault), "{reason}");
             let broken: Vec<_> = ids.broken().collect();
             assert_eq!(broken, [(&alias, reason.as_str())]);
-            for error in [ids.generate(&alias).map(drop), ids.rotate(&alias).map(drop)] {
+            for error in
+                [ids.generate(&alias).map(drop), ids.rotate_without_node(&alias, false).map(drop)]
+            {
                 assert!(matches!(error, Err(Error::Broken { .. })), "{error:?}");
             }
         };
@@ -100,7 +102,7 @@ fn an_alias_is_made_once() {
         let error = ids.get(unknown).unwrap_err();
         assert_eq!(error.to_string(), format!("alias \"{unknown}\" does not exist"));
     }
-    let unknown = ids.rotate(&alias("other")).unwrap_err();
+    let unknown = ids.rotate_without_node(&alias("other"), false).unwrap_err();
     assert!(matches!(unknown, Error::UnknownAlias(_)), "{unknown}");
     assert!(!place.key_file("other_1").exists());
 }

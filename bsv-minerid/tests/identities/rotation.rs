@@ -13,7 +13,7 @@ fn each_key_is_vouched_for_by_the_one_before_until_the_next_rotation() {
     let mut current = previous;
     assert_eq!(named_keys(&ids, "pool"), [current, current]);
     for number in 2..5 {
-        (previous, current) = (current, ids.rotate(&alias("pool")).unwrap());
+        (previous, current) = (current, ids.rotate_without_node(&alias("pool"), false).unwrap());
         assert_ne!(previous, current);
         let identity = ids.get("pool").unwrap();
         for height in [1, 800_000, i32::MAX as u32] {
@@ -45,7 +45,7 @@ fn an_identity_is_valid_unless_its_rotation_was_not_handed_out_yet() {
     let coinbase2 = hex::decode(COINBASE2).unwrap();
     let job = JobData::default();
     for hand_out in 0..2 {
-        ids.rotate(&alias("pool")).unwrap();
+        ids.rotate_without_node(&alias("pool"), false).unwrap();
         let identity = ids.get("pool").unwrap();
         assert!(!is_valid());
         identity.preview_output_script(1).unwrap();
@@ -72,8 +72,8 @@ fn that_a_document_was_handed_out_is_on_the_disk_before_it_is_answered() {
     let ids = place.open();
     begin(&ids, "pool");
     begin(&ids, "other");
-    ids.rotate(&alias("pool")).unwrap();
-    ids.rotate(&alias("other")).unwrap();
+    ids.rotate_without_node(&alias("pool"), false).unwrap();
+    ids.rotate_without_node(&alias("other"), false).unwrap();
     let pool = ids.get("pool").unwrap();
     assert_eq!(pool.output_script_if_noted(1).unwrap(), None);
     let script = pool.output_script(1).unwrap();
@@ -110,7 +110,7 @@ fn a_rotation_after_a_restart_is_announced_to_those_who_have_documents() {
         assert!(pool.coinbase2_if_noted(1, &coinbase2, &job).unwrap().is_some());
         drop((pool, ids));
         let ids = place.open();
-        let second = ids.rotate(&alias("pool")).unwrap();
+        let second = ids.rotate_without_node(&alias("pool"), false).unwrap();
         assert_eq!(named_keys(&ids, "pool"), [first, second]);
     }
 }
@@ -162,7 +162,7 @@ fn without_a_vctx_there_are_signatures_but_no_documents() {
         assert_eq!(error.to_string(), r#"alias "pool" has no VCTx"#);
     }
     assert!(key.verify(&[1; 32], &identity.sign(&[1; 32]).unwrap()));
-    assert!(matches!(ids.rotate(&alias("pool")), Ok(next) if next != key));
+    assert!(matches!(ids.rotate_without_node(&alias("pool"), false), Ok(next) if next != key));
 }
 
 /// Nodes accept no document whose previous key they do not know.
@@ -174,7 +174,7 @@ fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
     let key = PrivateKey::generate().unwrap();
     ids.adopt_vctx(&alias("pool"), vctx(), &key).unwrap();
     for _ in 0..2 {
-        let key = ids.rotate(&alias("pool")).unwrap();
+        let key = ids.rotate_without_node(&alias("pool"), false).unwrap();
         assert_eq!(named_keys(&ids, "pool"), [key, key]);
         assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::Kept);
     }
@@ -182,10 +182,10 @@ fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
     let ids = place.open();
     ids.get("pool").unwrap().output_script(1).unwrap();
     let first = ids.get("pool").unwrap().public_key();
-    let second = ids.rotate(&alias("pool")).unwrap();
+    let second = ids.rotate_without_node(&alias("pool"), false).unwrap();
     assert_eq!(named_keys(&ids, "pool"), [first, second]);
     assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::HandedOut);
-    let third = ids.rotate(&alias("pool")).unwrap();
+    let third = ids.rotate_without_node(&alias("pool"), false).unwrap();
     assert_eq!(named_keys(&ids, "pool"), [second, third]);
 }
 

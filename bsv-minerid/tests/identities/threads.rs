@@ -55,7 +55,7 @@ fn documents_built_during_rotations_name_exactly_the_key_that_signed_them() {
             })
             .collect();
         for _ in 0..ROTATIONS {
-            ids.rotate(&alias("pool")).unwrap();
+            ids.rotate_without_node(&alias("pool"), false).unwrap();
             // The first document by a key waits for changes, which otherwise leave it no gap.
             while !ids.get("pool").unwrap().record().handed_out {
                 thread::yield_now();
@@ -83,7 +83,11 @@ fn rotations_at_once_all_count() {
     let ids = place.open();
     let first = begin(&ids, "pool");
     let answered: Vec<_> = thread::scope(|scope| {
-        let rotate = || (0..EACH).map(|_| ids.rotate(&alias("pool")).unwrap()).collect::<Vec<_>>();
+        let rotate = || {
+            (0..EACH)
+                .map(|_| ids.rotate_without_node(&alias("pool"), false).unwrap())
+                .collect::<Vec<_>>()
+        };
         let threads = [scope.spawn(rotate), scope.spawn(rotate)];
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });

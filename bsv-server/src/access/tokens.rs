@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use bsv_invoicing::{PostgresWalletStore, Timestamp, Wallet};
-use bsv_store::{FileError, StoreError, write_atomically};
+use bsv_store::{FileError, JsonFormat, JsonFormatError, StoreError, write_atomically};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
@@ -99,11 +98,17 @@ pub enum TokenFileError {
         #[source]
         source: io::Error,
     },
-    /// Another version of this program wrote it.
+    /// A build before the first release wrote it.
+    #[error("{} was made by an unreleased build; make a new one", path.display())]
+    Unreleased {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer version of this program wrote it.
     #[error(
-        "{} has version {found}, but this program knows only version {VERSION}: use the program that \
+        "{} has version {found}, but this program knows only versions up to {}: use the program that \
          wrote it",
-        path.display()
+        path.display(), FORMAT.version()
     )]
     OtherVersion {
         /// The file.
@@ -146,7 +151,7 @@ pub(super) enum TokenError {
 pub(crate) const FILE_NAME: &str = "tokens.json";
 /// The name of a file whose tokens were moved into a database.
 const MOVED_FILE_NAME: &str = "tokens.json.moved";
-const VERSION: u64 = 1;
+const FORMAT: JsonFormat = JsonFormat { name: "bsv-tokens", migrations: &[] };
 /// The beginning of all tokens, which makes leaked tokens easy to find.
 const PREFIX: &str = "bsv_";
 const ID_LEN: usize = 8;
@@ -164,7 +169,6 @@ const MAX_FILE_LEN: u64 = 16 << 20;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileJson {
-    version: u64,
     tokens: Vec<TokenJson>,
 }
 
@@ -471,14 +475,13 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 fn parse(text: &[u8], path: &Path) -> Result<BTreeMap<String, IssuedToken>, TokenFileError> {
     let damaged = |reason: String| TokenFileError::Damaged { path: path.to_owned(), reason };
-    let file: Value = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
-    match file["version"].as_u64() {
-        Some(VERSION) => {}
-        Some(found) => return Err(TokenFileError::OtherVersion { path: path.to_owned(), found }),
-        None => return Err(damaged("it has no version".to_owned())),
-    }
-    let file: FileJson =
-        serde_json::from_value(file).map_err(|error| damaged(error.to_string()))?;
+    let file: FileJson = FORMAT.read(text).map_err(|error| match error {
+        JsonFormatError::Unreleased => TokenFileError::Unreleased { path: path.to_owned() },
+        JsonFormatError::Newer { found, .. } => {
+            TokenFileError::OtherVersion { path: path.to_owned(), found }
+        }
+        error => damaged(error.to_string()),
+    })?;
     let mut tokens = BTreeMap::new();
     for token in file.tokens {
         let id = token.id.clone();
@@ -493,8 +496,7 @@ fn parse(text: &[u8], path: &Path) -> Result<BTreeMap<String, IssuedToken>, Toke
 
 fn encode(tokens: &BTreeMap<String, IssuedToken>) -> Vec<u8> {
     let tokens = tokens.values().map(TokenJson::of).collect();
-    let file = FileJson { version: VERSION, tokens };
-    let mut text = serde_json::to_vec_pretty(&file).expect("texts and a number always serialise");
+    let mut text = FORMAT.write(&FileJson { tokens });
     text.push(b'\n');
     text
 }
@@ -525,5 +527,36 @@ impl TokenJson {
             label: self.label,
             hash,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_older_version_is_brought_to_the_newest() {
+        /// As if the scopes of version 1 had been one text.
+        const NEXT: JsonFormat = JsonFormat {
+            name: FORMAT.name,
+            migrations: &[|file| {
+                let token = &mut file["tokens"][0];
+                let scopes = token["scopes"].as_str().unwrap_or_default();
+                token["scopes"] = scopes.split(' ').collect();
+            }],
+        };
+        let token = json!({
+            "id": "0011aabb", "label": "", "sha256": "11".repeat(32), "scopes": "wallet:read wallet:pay",
+            "createdAt": "2026-01-01T00:00:00Z", "expiresAt": null,
+        });
+        let file = json!({"format": "bsv-tokens", "version": 1, "tokens": [token]}).to_string();
+        let read: FileJson = NEXT.read(file.as_bytes()).unwrap();
+        assert_eq!(read.tokens[0].scopes, ["wallet:read", "wallet:pay"]);
+        let again: FileJson = NEXT.read(&NEXT.write(&read)).unwrap();
+        assert_eq!(again.tokens[0].scopes, read.tokens[0].scopes);
+        let older = parse(&NEXT.write(&read), Path::new(FILE_NAME)).unwrap_err();
+        assert!(matches!(older, TokenFileError::OtherVersion { found: 2, .. }), "{older}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bsv_minerid::formats::OperatorDataRefs;
 use bsv_minerid::node::{
     SweepProgress, VctxSetup, VctxSweep, check_newest_copy, preview_vctx_sweep, revoke_miner_ids,
-    revoke_vctx, rotate_miner_id, set_up_vctx, sweep_vctx,
+    revoke_vctx, set_up_vctx, sweep_vctx,
 };
 use bsv_minerid::store::Vctx;
 use bsv_minerid::{Alias, CanonicalJson, MinerContact, RevokedMinerIds};
@@ -253,7 +253,7 @@ async fn change(
     match change {
         Change::Key => {
             let RotateJson { force } = parse(body)?;
-            rotate_miner_id(ids, managed.any_node(), alias, force).await?;
+            ids.rotate(managed.any_node(), alias, force).await?;
             Ok(())
         }
         Change::RevocationKey => {

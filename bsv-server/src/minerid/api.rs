@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_minerid::node::{ChainSign, rotate_miner_id};
+use bsv_minerid::node::ChainSign;
 use bsv_minerid::{Alias, Error, Identity};
 use bsv_tx::{PublicKey, Script, Signature, Txid};
 use hyper::http::request::Parts;
@@ -272,8 +272,7 @@ impl MinerIdApi {
     async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {
         let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
         let (ids, named) = (Arc::clone(&self.ids), alias.clone());
-        let rotation =
-            async move { rotate_miner_id(&ids, ids.node(), &named, false).await.map(drop) };
+        let rotation = async move { ids.rotate(ids.node(), &named, false).await.map(drop) };
         let rotation = Box::pin(rotation);
         match *method {
             Method::GET => self.rotations.once(&alias, rotation).await?,

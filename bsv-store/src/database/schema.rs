@@ -26,8 +26,7 @@ const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("sc
 /// Migrates a file to the newest version of `schema`.
 pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(), StoreError> {
     let known = schema.migrations.len() as u64;
-    let found = schema_version(engine, schema)?
-        .ok_or_else(|| StoreError::OtherSchema { path: path.to_owned(), expected: schema.name })?;
+    let found = schema_version(engine, path, schema)?;
     if found > known {
         return Err(StoreError::NewerSchema { path: path.to_owned(), found, known });
     }
@@ -46,15 +45,27 @@ pub(super) fn migrate(engine: &Engine, path: &Path, schema: &Schema) -> Result<(
     commit(transaction)
 }
 
-/// The version of the file: 0 if the file is empty, `None` if it belongs to another schema.
-fn schema_version(engine: &Engine, schema: &Schema) -> Result<Option<u64>, StoreError> {
+/// The version of the file: 0 if the file is empty. Builds before the first release named their
+/// schemas without the prefix `bsv-`.
+fn schema_version(engine: &Engine, path: &Path, schema: &Schema) -> Result<u64, StoreError> {
     let transaction = engine.begin_read()?;
     if transaction.list_tables()?.next().is_none() {
-        return Ok(Some(0));
+        return Ok(0);
     }
-    match transaction.open_table(SCHEMA_VERSIONS) {
-        Ok(versions) => Ok(versions.get(schema.name)?.map(|version| version.value())),
-        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-        Err(error) => Err(error.into()),
+    let path = path.to_owned();
+    let versions = match transaction.open_table(SCHEMA_VERSIONS) {
+        Ok(versions) => versions,
+        Err(redb::TableError::TableDoesNotExist(_)) => {
+            return Err(StoreError::OtherSchema { path, expected: schema.name });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(version) = versions.get(schema.name)? {
+        return Ok(version.value());
+    }
+    let unreleased = schema.name.strip_prefix("bsv-").map(|name| versions.get(name));
+    match unreleased.transpose()?.flatten() {
+        Some(_) => Err(StoreError::Unreleased { path }),
+        None => Err(StoreError::OtherSchema { path, expected: schema.name }),
     }
 }

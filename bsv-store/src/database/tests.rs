@@ -101,6 +101,9 @@ fn files_of_newer_versions_and_of_others_are_refused() {
     drop(open(&path, &V2).unwrap());
     let newer = open(&path, &V1).unwrap_err();
     assert!(matches!(newer, StoreError::NewerSchema { found: 2, known: 1, .. }), "{newer}");
+    let released = Schema { name: "bsv-numbers", migrations: &[one] };
+    let unreleased = open(&path, &released).unwrap_err().to_string();
+    assert!(unreleased.contains("made by an unreleased build; make a new one"), "{unreleased}");
     let other = Schema { name: "letters", migrations: &[one] };
     assert!(matches!(open(&path, &other), Err(StoreError::OtherSchema { .. })));
     fs::write(dir.path().join("text.redb"), "not a database at all").unwrap();

@@ -5,14 +5,13 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::data_key_file::{
-    self, FORMAT_VERSION, FileJson, NOT_HEX, StoredKey, checked_stretching,
-};
+use super::data_key_file::{self, FORMAT, FileJson, NOT_HEX, StoredKey, checked_stretching};
 use super::error::KeystoreError;
 use super::folder::Folder;
 use super::passphrase::StretchedPassphrase;
 use super::wrapping_key::Stretching;
 use crate::files::FileError;
+use crate::json_format::JsonFormatError;
 use crate::seal::{KEY_LEN, open, random, seal};
 
 /// The data key, and the hash of the file that it was read from or written to.
@@ -60,10 +59,7 @@ pub(super) fn write(
             }
         }
     };
-    let file = FileJson { version: FORMAT_VERSION, data_key };
-    let text = Zeroizing::new(
-        serde_json::to_vec_pretty(&file).expect("numbers and strings always serialise"),
-    );
+    let text = Zeroizing::new(FORMAT.write(&FileJson { data_key }));
     let read_back = unwrap(folder.dir(), &text, passphrase)?;
     assert!(*read_back == *key, "a wrapped key unwraps to itself");
     folder.write(data_key_file::NAME, &text)?;
@@ -82,10 +78,10 @@ fn unwrap(
 ) -> Result<Zeroizing<[u8; KEY_LEN]>, KeystoreError> {
     let path = dir.join(data_key_file::NAME);
     let damaged = |reason: String| KeystoreError::Damaged { path: path.clone(), reason };
-    let file: FileJson = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
-    if file.version != FORMAT_VERSION {
-        return Err(damaged(format!("it has version {}", file.version)));
-    }
+    let file: FileJson = FORMAT.read(text).map_err(|error| match error {
+        JsonFormatError::Unreleased => KeystoreError::Unreleased(path.clone()),
+        error => damaged(error.to_string()),
+    })?;
     let bytes = match (&file.data_key, passphrase) {
         (StoredKey::Plain(_), Some(_)) => return Err(KeystoreError::NotSealed(dir.to_owned())),
         (StoredKey::Wrapped { .. }, None) => {

@@ -5,17 +5,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::wrapping_key::Stretching;
+use crate::json_format::JsonFormat;
 use crate::seal::checked_params;
 
 pub(super) const NAME: &str = "keystore.json";
-pub(super) const FORMAT_VERSION: u32 = 1;
+pub(super) const FORMAT: JsonFormat = JsonFormat { name: "bsv-keystore", migrations: &[] };
 pub(super) const NOT_HEX: &str = "its salt or data key is not hexadecimal";
 
 /// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct FileJson {
-    pub(super) version: u32,
     pub(super) data_key: StoredKey,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn is_in(dir: &Path) -> bool {
 /// How to stretch the passphrase of the data key; `None` if the key is in clear or the file is
 /// unreadable.
 pub(super) fn stretching(text: &[u8]) -> Option<Stretching> {
-    let file: FileJson = serde_json::from_slice(text).ok()?;
+    let file: FileJson = FORMAT.read(text).ok()?;
     match &file.data_key {
         StoredKey::Plain(_) => None,
         StoredKey::Wrapped { memory_kib, iterations, parallelism, salt, .. } => {

@@ -30,6 +30,9 @@ pub enum KeystoreError {
     /// `keystore.json` is missing, and the directory has keys that need it.
     #[error("{} is missing, and the keys need it: restore it from a backup", .0.display())]
     DataKeyMissing(PathBuf),
+    /// A build before the first release wrote the file.
+    #[error("{} was made by an unreleased build; make a new one", .0.display())]
+    Unreleased(PathBuf),
     /// A file does not have the format that this version writes.
     #[error("{} is damaged, or a newer version of this software wrote it: {reason}", path.display())]
     Damaged {

@@ -121,22 +121,50 @@ fn a_key_file_does_not_open_under_another_name() {
 }
 
 #[test]
+fn files_of_builds_before_the_first_release_are_not_taken_for_released_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let keystore = open(dir.path(), None).unwrap();
+    keystore.insert("pool_1", b"secret").unwrap();
+    let path = dir.path().join("pool_1.key");
+    let released = fs::read(&path).unwrap();
+    fs::write(&path, [b"bsvkey\x00\x01", &released[KEY_FILE_MAGIC.len()..]].concat()).unwrap();
+    let error = keystore.get("pool_1").unwrap_err().to_string();
+    assert!(
+        error.ends_with("pool_1.key was made by an unreleased build; make a new one"),
+        "{error}"
+    );
+    drop(keystore);
+    let plain = format!(r#"{{"version":1,"dataKey":{{"plain":"{}"}}}}"#, "11".repeat(32));
+    fs::write(dir.path().join(data_key_file::NAME), plain).unwrap();
+    let error = open(dir.path(), None).unwrap_err().to_string();
+    assert!(
+        error.ends_with("keystore.json was made by an unreleased build; make a new one"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_damaged_data_key_file_is_refused_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(data_key_file::NAME);
     let plain_key = "11".repeat(32);
     let wrapped = |memory: u64, salt: &str| {
         format!(
-            r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":{memory},"iterations":2,
+            r#"{{"format":"bsv-keystore","version":1,"dataKey":{{"wrapped":{{"memoryKib":{memory},"iterations":2,
             "parallelism":1,"salt":"{salt}","sealed":"00"}}}}}}"#
         )
     };
     for (text, passphrase) in [
         (String::new(), None),
         ("{}".to_owned(), None),
-        (format!(r#"{{"version":2,"dataKey":{{"plain":"{plain_key}"}}}}"#), None),
-        (r#"{"version":1,"dataKey":{"plain":"1111"}}"#.to_owned(), None),
-        (r#"{"version":1,"dataKey":{"plain":"zz"}}"#.to_owned(), None),
+        (
+            format!(
+                r#"{{"format":"bsv-keystore","version":2,"dataKey":{{"plain":"{plain_key}"}}}}"#
+            ),
+            None,
+        ),
+        (r#"{"format":"bsv-keystore","version":1,"dataKey":{"plain":"1111"}}"#.to_owned(), None),
+        (r#"{"format":"bsv-keystore","version":1,"dataKey":{"plain":"zz"}}"#.to_owned(), None),
         (wrapped(u64::from(u32::MAX), &"11".repeat(16)), Some(passphrase("x"))),
         (wrapped(19456, "11"), Some(passphrase("x"))),
     ] {
@@ -283,7 +311,7 @@ fn what_was_stretched_less_opens_and_is_stretched_as_now_with_the_next_passphras
     let sealed = seal(&wrapping_key, data_key_file::NAME.as_bytes(), &key).unwrap();
     let (salt, sealed) = (hex::encode(salt), hex::encode(sealed));
     let text = format!(
-        r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
+        r#"{{"format":"bsv-keystore","version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
         "parallelism":1,"salt":"{salt}","sealed":"{sealed}"}}}}}}"#
     );
     fs::write(&path, text).unwrap();
@@ -347,7 +375,7 @@ fn what_is_stretched_less_is_not_what_a_keystore_is_made_with() {
     let (dir, text) = (tempfile::tempdir().unwrap(), passphrase("x"));
     let salt = "11".repeat(16);
     let less = format!(
-        r#"{{"version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
+        r#"{{"format":"bsv-keystore","version":1,"dataKey":{{"wrapped":{{"memoryKib":19456,"iterations":2,
         "parallelism":1,"salt":"{salt}","sealed":"00"}}}}}}"#
     );
     let path = dir.path().join(data_key_file::NAME);

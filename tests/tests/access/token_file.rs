@@ -48,11 +48,15 @@ fn a_file_that_is_damaged_or_of_another_version_is_refused_and_kept() {
         (with(&|file| file["tokens"][1]["id"] = file["tokens"][0]["id"].clone()), "is there twice"),
         (with(&|file| file["tokens"][0]["admin"] = json!(true)), "unknown field `admin`"),
         (with(&|file| file["tokens"] = json!({})), "is damaged"),
+        (with(&|file| file["format"] = json!("bsv-coins")), "its format is"),
         ("[]".to_owned(), "it has no version"),
         ("\u{0}".repeat(300), "is damaged"),
     ] {
         check_refused(&site, content.as_bytes(), reason);
     }
+    // A build before the first release did not name the format.
+    let unreleased = with(&|file| drop(file.as_object_mut().unwrap().remove("format")));
+    check_refused(&site, unreleased.as_bytes(), "was made by an unreleased build; make a new one");
     // An older program does not discard what a newer one wrote.
     file["version"] = json!(7);
     check_refused(&site, file.to_string().as_bytes(), "use the program that wrote it");

@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use bsv_minerid::Alias;
 use bsv_minerid::import::{HomeFiles, Import, VctxFinding};
-use bsv_minerid::node::import_miner_ids;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,7 +32,7 @@ pub(super) async fn answer(
         false => None,
     };
     let ids = managed.ids()?;
-    let imported = import_miner_ids(ids, managed.any_node(), &home, keys).await?;
+    let imported = ids.import(managed.any_node(), &home, keys).await?;
     let (mut aliases, mut known, mut identities) = (Vec::new(), Vec::new(), Vec::new());
     for (alias, outcome) in &imported {
         match outcome {

@@ -3,9 +3,8 @@ use std::sync::Arc;
 
 use bsv_minerid::MinerIds;
 use bsv_minerid::node::{
-    carries_identity, check_newest_copy, gather, import_miner_ids, observe_miner_ids,
-    observe_vctxs, preview_vctx_sweep, revoke_miner_ids, revoke_vctx, rotate_miner_id, set_up_vctx,
-    sweep_vctx,
+    carries_identity, check_newest_copy, gather, observe_miner_ids, observe_vctxs,
+    preview_vctx_sweep, revoke_miner_ids, revoke_vctx, set_up_vctx, sweep_vctx,
 };
 use bsv_minerid::store::IdentityStore;
 use bsv_network::NodeRpc;
@@ -22,9 +21,9 @@ pub(super) fn miner_ids<S: IdentityStore>(ids: &Arc<MinerIds<S>>, node: &NodeRpc
     is_send(observe_miner_ids(ids, node));
     is_send(check_newest_copy(ids, node, any()));
     is_send(carries_identity(node, any()));
-    is_send(rotate_miner_id(ids, Some(node), any(), any()));
+    is_send(ids.rotate(Some(node), any(), any()));
     is_send(revoke_miner_ids(ids, node, any(), any(), any()));
-    is_send(import_miner_ids(ids, Some(node), any(), any()));
+    is_send(ids.import(Some(node), any(), any()));
     is_send(preview_vctx_sweep(ids, node, any(), any(), any()));
     is_send(sweep_vctx(ids, node, any(), any(), any()));
     is_send(gather(node, any(), any()));
