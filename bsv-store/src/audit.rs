@@ -18,8 +18,6 @@ pub enum KeyEvent {
     Made,
     /// A key was imported.
     Imported,
-    /// A key existed before the log.
-    Found,
     /// Another key replaces a key.
     Rotated,
     /// A key is declared invalid.
@@ -54,7 +52,6 @@ impl KeyEvent {
         match self {
             Self::Made => "made",
             Self::Imported => "imported",
-            Self::Found => "found",
             Self::Rotated => "rotated",
             Self::Revoked => "revoked",
             Self::Deleted => "deleted",

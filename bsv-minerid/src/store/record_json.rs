@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 use bsv_store::StoreError;
 use bsv_tx::Transaction;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::miner_info_script::Revocation;
-use crate::operator_members::{CONTACT, OperatorMembers};
+use crate::operator_members::OperatorMembers;
 use crate::state::{
     BlockRef, Exposure, IdentityRecord, KeyRecord, LeftVctx, MinerInfoRecord, Protocol, Reference,
     RevocationRecord, Sighted, Sighting, Sightings, Unseen, Vctx, VctxView,

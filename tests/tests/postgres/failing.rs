@@ -224,7 +224,8 @@ async fn old_steps_are_removed_except_the_last_and_those_that_a_server_remembers
 #[tokio::test]
 async fn the_audit_log_is_one_chain_through_two_stores() {
     let url = SERVER.fresh_url();
-    for (number, origin) in [KeyEvent::Made, KeyEvent::Imported, KeyEvent::Found].iter().enumerate()
+    for (number, origin) in
+        [KeyEvent::Made, KeyEvent::Imported, KeyEvent::Rotated].iter().enumerate()
     {
         let store = open(&url);
         let noted = bsv_invoicing::ledger::NoteKeyEvent {
