@@ -65,7 +65,7 @@ const NOUNS: [(&str, &[&str]); 21] = [
     ("backup", &[]),
     ("restore", &[]),
     ("audit", &["list", "verify"]),
-    ("books", &["verify"]),
+    ("books", &["verify", "rows"]),
     ("store", &["move", "accept-loss"]),
     ("config", &["show", "check"]),
     ("completions", &[]),
