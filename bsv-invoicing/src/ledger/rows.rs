@@ -291,12 +291,17 @@ macro_rules! kinds {
                 }
             }
 
-            /// A key and its row as text. Fails if they cannot be read.
+            /// A key and its row as text. Bytes of transactions and messages are hexadecimal digits. Fails if
+            /// they cannot be read.
             pub fn show(self, key: &[u8], row: &[u8]) -> Result<(String, String), Damaged> {
                 match self {
                     $(Self::$kind => {
                         let key: $key = read_key(key)?;
-                        Ok((format!("{key:?}"), format!("{:?}", <$row as Row>::decode(row)?)))
+                        let shown = <$row as Row>::decode(row)?;
+                        Ok((format!("{key:?}"), match self.has_long_rows() {
+                            true => hex::encode(row),
+                            false => format!("{shown:?}"),
+                        }))
                     })*
                 }
             }
