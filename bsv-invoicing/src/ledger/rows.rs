@@ -67,7 +67,7 @@ pub trait Engine {
     fn append_audit(&mut self, entry: NewAuditEntry<'_>) -> Result<(), StoreError>;
 }
 
-/// What becomes of the row of a key.
+/// The change of the row of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The key has no row, and gets this one. An engine need not look whether it has one.

@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use crate::model::byte_members::block_hash;
 use crate::model::time::Timestamp;
 
-/// What a transaction pays to an invoice.
+/// The payment of a transaction to an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Paid {
     /// The index of the first output that pays the invoice.

@@ -25,14 +25,14 @@ pub enum OpenWalletStoreError {
 
 /// The answer to a command or a query, of a type that its caller knows.
 pub type BoxedAnswer = Box<dyn Any + Send>;
-/// What a command does in one step. It may run several times; all but the last run are undone.
+/// The work of a command in one step. It may run several times; all but the last run are undone.
 pub type BoxedCommand =
     Arc<dyn Fn(&mut Books<'_>) -> Result<BoxedAnswer, WalletStoreError> + Send + Sync>;
-/// What a query reads. It may run several times.
+/// The work of a query. It may run several times.
 pub type BoxedQuery = Box<dyn Fn(&dyn Engine) -> Result<BoxedAnswer, WalletStoreError> + Send>;
-/// What a query reads in one run.
+/// The work of a query that runs once.
 pub type BoxedOnce = Box<dyn FnOnce(&dyn Engine) -> Result<BoxedAnswer, WalletStoreError> + Send>;
-/// What a store answers, once it is known or durable.
+/// An answer of a store, once it is known or durable.
 pub type Answering<'s, T> = BoxFuture<'s, Result<T, WalletStoreError>>;
 
 /// A durable store of one wallet, behind which an [`Engine`] keeps the rows. Reading never waits
@@ -74,7 +74,7 @@ pub trait Store: Any + Send + Sync {
         None
     }
 
-    /// What the clock of the store shows, if it has one of its own.
+    /// The time that the clock of the store shows, if it has one of its own.
     fn clock(&self) -> Option<Timestamp> {
         None
     }

@@ -23,7 +23,7 @@ pub(super) struct Known {
     size: usize,
 }
 
-/// What a batch does to the rows of tables.
+/// The changes of a batch, by table and key.
 pub(super) type ChangedRows = BTreeMap<Table, BTreeMap<Vec<u8>, Change>>;
 
 /// Where a range begins or ends, in its order. `None` is beyond all keys.
