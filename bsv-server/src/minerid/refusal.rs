@@ -122,7 +122,9 @@ fn text(error: &Error, status: StatusCode) -> String {
         Error::InvalidHeight => "Must enter a valid height".to_owned(),
         Error::NoVctx(alias) => format!("Alias \"{alias}\" has no VCTx, run generatevctx"),
         Error::NoData(alias) => {
-            format!("Alias \"{alias}\" has no data to refer to, set it with datarefs")
+            format!(
+                "Alias \"{alias}\" has no data to refer to, set it with bsv-cli miner data-refs"
+            )
         }
         Error::Coinbase2(error) => {
             let reason = match error {

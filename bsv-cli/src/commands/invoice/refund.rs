@@ -41,7 +41,9 @@ impl RefundArguments {
             asked["dryRun"] = json!(true);
             let answer = service.post(&path, &asked).await?;
             let RefundPreview { satoshis, to, fee, .. } = answer.read()?;
-            let effect = format!("{satoshis} satoshis are refunded to {to}, and the fee is {fee}");
+            let shown = crate::output::printable(&to);
+            let effect =
+                format!("{satoshis} satoshis are refunded to {shown}, and the fee is {fee}");
             if self.dry_run {
                 return context.print(&answer.body, || format!("{effect}\n"));
             }
