@@ -376,3 +376,14 @@ fn the_longest_keys_have_at_most_1100_bytes() {
     drop(idempotency);
     assert!(key(&(Timestamp::MAX, Route::Refunds, "~".repeat(255))).len() <= 1_100);
 }
+
+#[test]
+fn a_time_after_the_last_moment_is_damage() {
+    let last = Row::encode(&Timestamp::MAX);
+    assert_eq!(<Timestamp as Row>::decode(&last), Ok(Timestamp::MAX));
+    for micros in [Timestamp::MAX.as_micros() + 1, u64::MAX] {
+        let row = [&[0x1b][..], &micros.to_be_bytes()].concat();
+        assert!(<Timestamp as Row>::decode(&row).is_err());
+        assert!(Table::Marked.show(&[0; 8], &row).is_err());
+    }
+}

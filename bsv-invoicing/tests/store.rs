@@ -557,3 +557,12 @@ async fn a_page_looks_at_a_limited_number_of_events() {
     assert!(next.events.iter().map(|event| event.number).eq(8..=10));
     assert_eq!((next.next, next.last), (10, bound + 2));
 }
+
+/// What nobody can read is not copied as if it were in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_with_a_damaged_row_is_not_copied() {
+    let (_place, store) = changed(|transaction| set::<Users>(transaction, &7, &[0xff])).await;
+    let target = RedbPlace::fresh();
+    let error = bsv_invoicing::copy_wallet(&store, &target.open()).await.unwrap_err().to_string();
+    assert!(error.contains("UserDraft"), "{error}");
+}

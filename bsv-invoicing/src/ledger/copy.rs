@@ -46,6 +46,10 @@ impl<F: FnMut(RowPage) -> bool + Send + 'static> Query for EachPage<F> {
                 if page.is_empty() {
                     break;
                 }
+                // A row that nobody can read is not copied as if it were in order.
+                for (key, row) in &page {
+                    table.check(key, row)?;
+                }
                 if !(self.0)(RowPage { table: *table, rows: page }) {
                     return Ok(());
                 }

@@ -291,6 +291,16 @@ macro_rules! kinds {
                 }
             }
 
+            /// Fails if a key and its row cannot be read.
+            pub(crate) fn check(self, key: &[u8], row: &[u8]) -> Result<(), Damaged> {
+                match self {
+                    $(Self::$kind => {
+                        read_key::<$key>(key)?;
+                        <$row as Row>::decode(row).map(drop)
+                    })*
+                }
+            }
+
             /// A key and its row as text. Bytes of transactions and messages are hexadecimal digits. Fails if
             /// they cannot be read.
             pub fn show(self, key: &[u8], row: &[u8]) -> Result<(String, String), Damaged> {

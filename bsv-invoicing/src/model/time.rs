@@ -3,16 +3,24 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use jiff::fmt::temporal::DateTimePrinter;
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 /// A moment from 1970 until the end of the year 9999, in whole microseconds.
 ///
 /// It is written as the wallet specification shows it: `2026-11-21T08:48:56.767571Z`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode)]
 #[cbor(transparent)]
 pub struct Timestamp(#[n(0)] u64);
+
+impl<'b, C> Decode<'b, C> for Timestamp {
+    fn decode(decoder: &mut Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let time = Self(decoder.u64()?);
+        let is_late = || minicbor::decode::Error::message("a time after the last moment");
+        (time <= Self::MAX).then_some(time).ok_or_else(is_late)
+    }
+}
 
 /// A text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

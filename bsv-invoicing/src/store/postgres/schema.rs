@@ -111,6 +111,8 @@ fn make_table(table: Table) -> String {
 async fn raise(connection: &Connection, options: &PostgresOptions) -> Result<(), Failure> {
     connection.execute_all("BEGIN; SELECT 1 FROM @door FOR UPDATE").await?;
     let (_, version, _) = read_meta(connection).await?;
+    // A server of a newer version may have raised it meanwhile.
+    expect_known(version, options.newest())?;
     let done = usize::try_from(version).unwrap_or_default().saturating_sub(1);
     for migration in options.migrations.iter().skip(done) {
         connection.execute_all(migration).await?;
