@@ -24,7 +24,7 @@ pub(crate) use peers::{Peers, Place};
 pub(crate) use problem::Problem;
 pub(crate) use routes::{
     Declared, Matched, Missed, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
-    refuse_parameters,
+    query_problem, read_parameters, refuse_parameters,
 };
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};
 pub(crate) use tls::Tls;

@@ -120,8 +120,8 @@ impl Database {
         let overlay = Overlay::open(path).map_err(FileError::new("read", path))?;
         let open = || DatabaseOptions::default().builder().create_with_backend(overlay);
         let database = open_checked(path, Checks::None, open)?;
-        // The engine may panic on a damaged page.
-        let read = || query(&Arc::new(database.begin_read()?));
+        // The engine may panic on a damaged page, also when it closes the file.
+        let read = move || query(&Arc::new(database.begin_read()?));
         catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
             let reason = "a page cannot be read".to_owned();
             Err(StoreError::DamagedFile { path: path.to_owned(), reason })

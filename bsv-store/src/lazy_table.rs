@@ -63,11 +63,6 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         Ok(self.open()?.range(range)?)
     }
 
-    /// All rows.
-    pub fn iter(&self) -> Result<Range<'_, K, V>, StoreError> {
-        Ok(self.open()?.iter()?)
-    }
-
     /// Sets the value of a key.
     pub fn insert<'k, 'v>(
         &mut self,

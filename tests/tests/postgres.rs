@@ -1,7 +1,7 @@
 //! The wallet's store in PostgreSQL.
 
 #[path = "../../bsv-invoicing/tests/store_conformance/mod.rs"]
-mod store_conformance;
+pub(crate) mod store_conformance;
 
 mod back_end;
 mod backups;

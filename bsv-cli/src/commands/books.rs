@@ -22,7 +22,8 @@ pub(crate) enum BooksCommand {
     /// Show stored rows as they are
     ///
     /// This also works if the server refuses to start because of them, and changes nothing. The server of a wallet in a
-    /// file must be stopped. A row that cannot be read is shown in hexadecimal digits, with the reason. For example:
+    /// file must be stopped. The rows hold private data of customers, and some hold tokens: do not publish them. A row
+    /// that cannot be read is shown in hexadecimal digits, with the reason. For example:
     /// bsv-cli books rows invoices --limit 5
     Rows(RowsArguments),
 }
@@ -37,9 +38,9 @@ pub(crate) struct RowsArguments {
     /// Begin with this key, in the hexadecimal digits that a row shows
     #[arg(long, value_name = "KEY", value_parser = hex_key, default_value = "")]
     from: Bytes,
-    /// How many rows to show at most
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
-    limit: usize,
+    /// How many rows to show at most, from 1 to 10000
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    limit: u16,
 }
 
 /// The bytes of a key.
@@ -85,7 +86,8 @@ impl RowsArguments {
         let range = KeyRange { from: self.from, ..KeyRange::all(table) };
         let config = context.config()?;
         let wallet = config.wallet.as_ref().ok_or(CliError::Disabled("wallet"))?;
-        let rows = stored_rows(&config, wallet, range, self.limit).map_err(ReachError::from)?;
+        let rows =
+            stored_rows(&config, wallet, range, self.limit.into()).map_err(ReachError::from)?;
         let rows: Vec<_> = rows.iter().map(|(key, row)| ShownRow::new(table, key, row)).collect();
         context.print(json!(rows), || rows.iter().map(ShownRow::line).collect())
     }

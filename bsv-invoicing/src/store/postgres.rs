@@ -191,7 +191,9 @@ fn peek(
         match range.table {
             Table::AllFigures => {
                 let figures = read_figures(&connection).await?;
-                Ok(figures.into_iter().map(|row| (Vec::new(), row)).collect())
+                let is_asked = limit > 0 && range.contains(&[]);
+                let figures = figures.into_iter().filter(|_| is_asked);
+                Ok(figures.map(|row| (Vec::new(), row)).collect())
             }
             _ => {
                 let (mut wants, mut known) = (Wants::default(), Known::default());

@@ -11,6 +11,7 @@ mod changes;
 mod coins;
 mod counted;
 mod dropped;
+pub(crate) mod forward;
 mod idempotency;
 mod ids;
 mod making;

@@ -3,14 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, RedbWalletStore,
-    Store,
-};
-use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreCounts};
-use tokio::sync::watch;
+use bsv_invoicing::{Answering, BoxedAnswer, BoxedCommand, BoxedQuery, RedbWalletStore, Store};
 
 use crate::counted::CountedRows;
+use crate::forward::forward_others;
 
 pub(crate) struct CountingStore {
     store: RedbWalletStore,
@@ -46,27 +42,5 @@ impl Store for CountingStore {
         self.store.run_long(self.counted(query))
     }
 
-    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
-        self.store.run_on_disk(query)
-    }
-
-    fn last_event(&self) -> watch::Receiver<u64> {
-        self.store.last_event()
-    }
-
-    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
-        self.store.audit_log(page, limit)
-    }
-
-    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
-        self.store.verify_audit_log()
-    }
-
-    fn counts(&self) -> &StoreCounts {
-        self.store.counts()
-    }
-
-    fn event_counts(&self) -> &EventCounts {
-        self.store.event_counts()
-    }
+    forward_others!(self => self.store);
 }

@@ -7,6 +7,8 @@
 mod counted;
 mod counted_rows;
 mod dust;
+#[path = "../store_conformance/forward.rs"]
+mod forward;
 mod ids;
 mod json;
 mod limits;

@@ -75,9 +75,9 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether a field has faults.
-    pub(crate) fn has_fields(&self) -> bool {
-        !self.errors.is_empty()
+    /// The value, unless a field has faults.
+    pub(crate) fn unless_faulty<T>(self, value: T) -> Result<T, Self> {
+        if self.errors.is_empty() { Ok(value) } else { Err(self) }
     }
 
     /// Adds a header to the answer.

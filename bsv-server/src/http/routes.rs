@@ -103,12 +103,23 @@ pub(crate) const UNKNOWN_PARAMETER: &str = "is not known here";
 
 /// Refuses a request that has any query parameters, and names them.
 pub(crate) fn refuse_parameters(uri: &Uri) -> Result<(), Problem> {
-    let mut problem =
-        Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-    for (name, _) in parameters(uri) {
-        problem = problem.with_field(&name, &[UNKNOWN_PARAMETER.to_owned()]);
-    }
-    if problem.has_fields() { Err(problem) } else { Ok(()) }
+    read_parameters(uri, |_, _| Err(UNKNOWN_PARAMETER.to_owned())).unless_faulty(())
+}
+
+/// The problem of a query that has no fault yet.
+pub(crate) fn query_problem() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered")
+}
+
+/// Hands each parameter of a query to `set`. The problem names those that it refuses.
+pub(crate) fn read_parameters(
+    uri: &Uri,
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Problem {
+    parameters(uri).fold(query_problem(), |problem, (name, value)| match set(&name, &value) {
+        Ok(()) => problem,
+        Err(message) => problem.with_field(&name, &[message]),
+    })
 }
 
 /// The number that the query gives for `name`. No other parameter is allowed.

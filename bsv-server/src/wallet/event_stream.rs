@@ -6,7 +6,7 @@ use std::time::Duration;
 use bsv_invoicing::{Error, EventFilter, LogName, Wallet};
 use bytes::Bytes;
 use hyper::header::HeaderName;
-use hyper::{HeaderMap, Method, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Uri};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -49,13 +49,7 @@ impl Asked {
     /// Parses the query and the headers. Reports all faults at once.
     pub(super) fn parse(uri: &Uri, headers: &HeaderMap) -> Result<Self, Problem> {
         let mut asked = Self::default();
-        let mut problem =
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-        for (name, value) in http::parameters(uri) {
-            if let Err(message) = asked.set(&name, &value) {
-                problem = problem.with_field(&name, &[message]);
-            }
-        }
+        let mut problem = http::read_parameters(uri, |name, value| asked.set(name, value));
         for id in headers.get_all(LAST_EVENT_ID) {
             let read = id.to_str().ok().and_then(LastEventId::parse);
             if read.is_none() || asked.last.is_some() {
@@ -64,7 +58,7 @@ impl Asked {
             }
             asked.last = read;
         }
-        if problem.has_fields() { Err(problem) } else { Ok(asked) }
+        problem.unless_faulty(asked)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {

@@ -66,16 +66,7 @@ impl Asked {
     /// Parses the query. Reports all faults at once.
     pub(super) async fn parse(wallet: &Wallet, uri: &Uri) -> Result<Self, Problem> {
         let mut parameters = Parameters::default();
-        let mut problem =
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-        for (name, value) in http::parameters(uri) {
-            if let Err(message) = parameters.set(&name, &value) {
-                problem = problem.with_field(&name, &[message]);
-            }
-        }
-        if problem.has_fields() {
-            return Err(problem);
-        }
+        http::read_parameters(uri, |name, value| parameters.set(name, value)).unless_faulty(())?;
         let Parameters { after, limit, types, wait, log } = parameters;
         let own = wallet.event_log();
         if let Some(log) = log.filter(|log| *log != own) {

@@ -7,7 +7,7 @@ use bsv_invoicing::{
     Error, Movement, MovementKind, MovementPage, MovementQuery, Timestamp, Wallet,
 };
 use bytes::Bytes;
-use hyper::{Method, StatusCode, Uri};
+use hyper::{Method, Uri};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -35,17 +35,11 @@ impl Asked {
         let (from, to) = (Timestamp::from_micros(0), Timestamp::MAX);
         let query = MovementQuery { after: 0, from, to };
         let mut asked = Self { format: Format::Json, query };
-        let mut problem =
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-        for (name, value) in http::parameters(uri) {
-            if let Err(message) = asked.set(&name, &value) {
-                problem = problem.with_field(&name, &[message]);
-            }
-        }
+        let mut problem = http::read_parameters(uri, |name, value| asked.set(name, value));
         if asked.query.from > asked.query.to {
             problem = problem.with_field("to", &["must not be before from".to_owned()]);
         }
-        if problem.has_fields() { Err(problem) } else { Ok(asked) }
+        problem.unless_faulty(asked)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {

@@ -47,8 +47,7 @@ impl Listing {
             reference: None,
             txid: None,
         };
-        let mut problem =
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
+        let mut problem = http::query_problem();
         let is_of_transaction = http::parameters(uri).any(|(name, _)| name == "txid");
         for (name, value) in http::parameters(uri) {
             let set = match &*name {
@@ -67,7 +66,7 @@ impl Listing {
             let message = "only limit and after can stand beside it";
             problem = problem.with_field("txid", &[message.to_owned()]);
         }
-        if problem.has_fields() { Err(problem) } else { Ok(listing) }
+        problem.unless_faulty(listing)
     }
 
     async fn set(

@@ -75,19 +75,18 @@ impl Unassigned {
     /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let mut asked = Self { page: ReceiptPage::default(), is_of_no_invoice: false };
-        let mut problem = ReceiptPage::problem();
-        for (name, value) in http::parameters(uri) {
-            if name == "unassigned" {
+        let mut problem = http::read_parameters(uri, |name, value| match name {
+            "unassigned" => {
                 asked.is_of_no_invoice = value == "true";
-            } else if let Err(message) = asked.page.set(&name, &value, "before") {
-                problem = problem.with_field(&name, &[message]);
+                Ok(())
             }
-        }
+            _ => asked.page.set(name, value, "before"),
+        });
         if !asked.is_of_no_invoice {
             let message = "must be true: the receipts of an invoice are at its /payments";
             problem = problem.with_field("unassigned", &[message.to_owned()]);
         }
-        if problem.has_fields() { Err(problem) } else { Ok(asked) }
+        problem.unless_faulty(asked)
     }
 }
 
@@ -102,17 +101,9 @@ struct ReceiptPage {
 impl ReceiptPage {
     /// Parses a query that names the end of the page before as `end`. Reports all faults at once.
     fn parse(uri: &Uri, end: &str) -> Result<Self, Problem> {
-        let (mut page, mut problem) = (Self::default(), Self::problem());
-        for (name, value) in http::parameters(uri) {
-            if let Err(message) = page.set(&name, &value, end) {
-                problem = problem.with_field(&name, &[message]);
-            }
-        }
-        if problem.has_fields() { Err(problem) } else { Ok(page) }
-    }
-
-    fn problem() -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered")
+        let mut page = Self::default();
+        let problem = http::read_parameters(uri, |name, value| page.set(name, value, end));
+        problem.unless_faulty(page)
     }
 
     fn set(&mut self, name: &str, value: &str, end: &str) -> Result<(), String> {

@@ -7,21 +7,19 @@ use std::time::Duration;
 use bsv_invoicing::ledger::queries::GetHoldings;
 use bsv_invoicing::ledger::{CheckedProof, Notice, Noticed, ReservedWithdrawal, ShownPlace, Watch};
 use bsv_invoicing::{
-    Answering, BlockPlace, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, Chain, Error,
-    EventCounts, KeyPath, NodeRpc, NodeSettings, Proof, RedbWalletStore, Store, Timestamp, Wallet,
-    WalletSettings, WalletStore, WalletStoreError, WithdrawalDraft,
+    Answering, BlockPlace, BoxedAnswer, BoxedCommand, Chain, Error, KeyPath, NodeRpc, NodeSettings,
+    Proof, RedbWalletStore, Store, Timestamp, Wallet, WalletSettings, WalletStore,
+    WalletStoreError, WithdrawalDraft,
 };
-use bsv_store::{
-    AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, Keystore, PlainKeys, StoreCounts,
-    StoreError,
-};
+use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError};
 use bsv_tests::Node;
 use bsv_tx::{
     BlockHash, MerkleBranch, Network, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid,
 };
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+
+use crate::postgres::store_conformance::forward::{forward_others, forward_queries};
 
 /// A store that reserves what it is told to, and does not say so. It is away from then on.
 struct LosingStore {
@@ -56,37 +54,8 @@ impl Store for LosingStore {
         Box::pin(self.run(weight, command))
     }
 
-    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.store.run_short(query)
-    }
-
-    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.store.run_long(query)
-    }
-
-    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
-        self.store.run_on_disk(query)
-    }
-
-    fn last_event(&self) -> watch::Receiver<u64> {
-        self.store.last_event()
-    }
-
-    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
-        self.store.audit_log(page, limit)
-    }
-
-    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
-        self.store.verify_audit_log()
-    }
-
-    fn counts(&self) -> &StoreCounts {
-        self.store.counts()
-    }
-
-    fn event_counts(&self) -> &EventCounts {
-        self.store.event_counts()
-    }
+    forward_queries!(self => self.store);
+    forward_others!(self => self.store);
 }
 
 const SATOSHIS: u64 = 100_000;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, PostgresWalletStore,
-    RedbWalletStore, Store, WalletStore, WalletStoreError,
+    Answering, BoxedAnswer, BoxedCommand, PostgresWalletStore, RedbWalletStore, Store, WalletStore,
+    WalletStoreError,
 };
-use bsv_store::{AuditCheck, AuditEntry, AuditPage, DatabaseOptions, DirLock, StoreCounts};
+use bsv_store::{DatabaseOptions, DirLock};
 use tempfile::TempDir;
-use tokio::sync::watch;
 
 use crate::postgres::dump::{Dump, DumpFigures};
+use crate::postgres::store_conformance::forward::{forward_others, forward_queries};
 use crate::postgres::store_conformance::{self, Place};
 use crate::postgres::{SERVER, open, random_sequences};
 
@@ -48,37 +48,8 @@ impl Store for Both {
         Box::pin(self.run(weight, command))
     }
 
-    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.postgres.run_short(query)
-    }
-
-    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.postgres.run_long(query)
-    }
-
-    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
-        self.postgres.run_on_disk(query)
-    }
-
-    fn last_event(&self) -> watch::Receiver<u64> {
-        self.postgres.last_event()
-    }
-
-    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
-        self.postgres.audit_log(page, limit)
-    }
-
-    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
-        self.postgres.verify_audit_log()
-    }
-
-    fn counts(&self) -> &StoreCounts {
-        self.postgres.counts()
-    }
-
-    fn event_counts(&self) -> &EventCounts {
-        self.postgres.event_counts()
-    }
+    forward_queries!(self => self.postgres);
+    forward_others!(self => self.postgres);
 }
 
 /// A directory, and a schema of a database.

@@ -3,12 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, EventCounts, PostgresWalletStore,
-    Store, WalletStore,
+    Answering, BoxedAnswer, BoxedCommand, PostgresWalletStore, Store, WalletStore,
 };
-use bsv_store::{AuditCheck, AuditEntry, AuditPage, StoreCounts};
-use tokio::sync::watch;
 
+use crate::postgres::store_conformance::forward::{forward_others, forward_queries};
 use crate::postgres::store_conformance::{self, Place};
 use crate::postgres::{SERVER, invoices_of_each, open, random_sequences, user};
 
@@ -29,37 +27,8 @@ impl Store for Pair {
         self.next().run_command(weight, command)
     }
 
-    fn run_short(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.next().run_short(query)
-    }
-
-    fn run_long(&self, query: BoxedQuery) -> Answering<'_, BoxedAnswer> {
-        self.next().run_long(query)
-    }
-
-    fn run_on_disk(&self, query: BoxedOnce) -> Answering<'_, BoxedAnswer> {
-        self.next().run_on_disk(query)
-    }
-
-    fn last_event(&self) -> watch::Receiver<u64> {
-        self.next().last_event()
-    }
-
-    fn audit_log(&self, page: AuditPage, limit: usize) -> Answering<'_, Vec<AuditEntry>> {
-        self.next().audit_log(page, limit)
-    }
-
-    fn verify_audit_log(&self) -> Answering<'_, AuditCheck> {
-        self.next().verify_audit_log()
-    }
-
-    fn counts(&self) -> &StoreCounts {
-        self.next().counts()
-    }
-
-    fn event_counts(&self) -> &EventCounts {
-        self.next().event_counts()
-    }
+    forward_queries!(self => self.next());
+    forward_others!(self => self.next());
 }
 
 /// A schema of a database that is opened twice.

@@ -11,6 +11,7 @@ mod bare;
 mod client;
 mod events;
 mod http;
+mod metrics;
 mod minerid;
 mod page;
 mod payments;
@@ -58,6 +59,14 @@ enum Command {
         /// memory
         #[arg(long, default_value = "", value_name = "TEXT")]
         only: String,
+    },
+    /// Metrics of the wallet, with few and with many invoices
+    Metrics {
+        #[command(flatten)]
+        rounds: Rounds,
+        /// How many invoices the large wallet has
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=100_000_000))]
+        invoices: u64,
     },
     /// The wallet with few and with many invoices, compared with bare commits and bare hyper
     /// servers
@@ -147,6 +156,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Bare { work, answer_len } => bare::run(work, answer_len),
         Command::Events { rounds, events, only } => events::measure(rounds, events, &only),
+        Command::Metrics { rounds, invoices } => metrics::measure(rounds, invoices),
         Command::Minerid { rounds, only } => minerid::measure(&rounds, &only),
         Command::Page { rounds } => page::measure(rounds),
         Command::Payments { rounds, coins } => payments::measure(rounds, coins),

@@ -5,6 +5,7 @@ use bsv_invoicing::{RedbWalletStore, UserDraft, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
 use futures_util::{Stream, StreamExt};
+use hyper::StatusCode;
 use tempfile::TempDir;
 use tokio::time::timeout;
 

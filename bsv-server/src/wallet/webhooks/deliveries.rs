@@ -24,14 +24,8 @@ impl Page {
     /// Parses the query. Reports all faults at once.
     fn parse(uri: &Uri) -> Result<Self, Problem> {
         let mut page = Self::default();
-        let mut problem =
-            Problem::new(StatusCode::BAD_REQUEST, "invalid-query", "the query cannot be answered");
-        for (name, value) in http::parameters(uri) {
-            if let Err(message) = page.set(&name, &value) {
-                problem = problem.with_field(&name, &[message]);
-            }
-        }
-        if problem.has_fields() { Err(problem) } else { Ok(page) }
+        let problem = http::read_parameters(uri, |name, value| page.set(name, value));
+        problem.unless_faulty(page)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
