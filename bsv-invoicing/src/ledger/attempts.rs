@@ -3,12 +3,11 @@
 use sha2::{Digest, Sha256};
 
 use crate::ledger::cancel::outgoing_payment;
-use crate::ledger::rows::{
-    Damaged, Engine, LastRefunds, Outgoing, OutgoingByUrl, WalletStoreError,
-};
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
+use crate::ledger::effects::outgoing_record;
+use crate::ledger::rows::{Engine, LastRefunds, OutgoingByUrl, WalletStoreError};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingRecord};
 
-/// How many earlier attempts are looked at. A payee that refuses more often is not paid.
+/// The most attempts for one purpose. A payee that refuses more often is not paid.
 pub(crate) const MAX_ATTEMPTS: usize = 1000;
 
 /// The number of the last payment for this purpose. A withdrawal or a consolidation has no earlier
@@ -24,18 +23,28 @@ pub(crate) fn last_attempt(
     }
 }
 
-/// The payment to this URL that is not lost. It need not be the last one, because the network may
-/// still show an earlier one.
+/// The payments for this purpose and their numbers, the last one first.
+pub(crate) fn attempts(
+    rows: &dyn Engine,
+    purpose: &OutgoingPurpose,
+) -> Result<Vec<(u64, OutgoingRecord)>, WalletStoreError> {
+    let mut attempts = Vec::new();
+    let mut next = last_attempt(rows, purpose)?;
+    while let Some(number) = next.filter(|_| attempts.len() < MAX_ATTEMPTS) {
+        let attempt = outgoing_record(rows, number)?;
+        next = attempt.previous;
+        attempts.push((number, attempt));
+    }
+    Ok(attempts)
+}
+
+/// The payment for this purpose that is not lost. It need not be the last one, because the network
+/// may still show an earlier one.
 pub(crate) fn lasting_attempt(
     rows: &dyn Engine,
-    url: &str,
+    purpose: &OutgoingPurpose,
 ) -> Result<Option<OutgoingPayment>, WalletStoreError> {
-    let mut attempt = rows.get::<OutgoingByUrl>(&url_hash(url))?;
-    for _ in 0..MAX_ATTEMPTS {
-        let Some(number) = attempt else { break };
-        let record = rows.get::<Outgoing>(&number)?;
-        let record = record.ok_or_else(|| Damaged::missing("a payment"))?;
-        attempt = record.previous;
+    for (number, record) in attempts(rows, purpose)? {
         let payment = outgoing_payment(rows, number, record)?;
         if payment.state.lasts() {
             return Ok(Some(payment));

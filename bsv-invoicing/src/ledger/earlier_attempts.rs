@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::ledger::attempts::{MAX_ATTEMPTS, last_attempt};
+use crate::ledger::attempts::{MAX_ATTEMPTS, attempts};
 use crate::ledger::rows::{Damaged, RawTransactions, Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
@@ -25,16 +25,14 @@ impl Books<'_> {
         purpose: &OutgoingPurpose,
     ) -> Result<BTreeSet<ReceiptKey>, WalletStoreError> {
         let mut coins = BTreeSet::new();
-        let mut attempt = last_attempt(&self.rows, purpose)?;
-        for _ in 0..MAX_ATTEMPTS {
-            let Some(number) = attempt else { return Ok(coins) };
-            let payment = self.payment(number)?;
-            attempt = payment.previous;
+        for (count, (number, payment)) in (1..).zip(attempts(&self.rows, purpose)?) {
+            if count == MAX_ATTEMPTS {
+                return Err(Refusal::EarlierAttempt(number).into());
+            }
             if !self.transaction(payment.transaction)?.state.is_lost() {
                 continue;
             }
-            let rivals = self.rivals_of(payment.transaction)?;
-            match rivals {
+            match self.rivals_of(payment.transaction)? {
                 Rivals::Void => {}
                 Rivals::Coins(free) if free.iter().any(|key| coins.contains(key)) => {}
                 Rivals::Coins(free) => {
@@ -43,7 +41,7 @@ impl Books<'_> {
                 }
             }
         }
-        Err(Refusal::EarlierAttempt(attempt.unwrap_or_default()).into())
+        Ok(coins)
     }
 
     /// The coins that keep a transaction from being mined if a new one spends them. A coin that

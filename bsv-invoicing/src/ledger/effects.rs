@@ -159,8 +159,7 @@ impl Books<'_> {
 
     /// The payment by the wallet with this number. The store is damaged if there is none.
     pub(crate) fn payment(&self, number: u64) -> Result<OutgoingRecord, WalletStoreError> {
-        let record = self.rows.get::<Outgoing>(&number)?;
-        Ok(record.ok_or_else(|| Damaged::missing("a payment"))?)
+        outgoing_record(&self.rows, number)
     }
 
     /// The payment by the wallet with this number. Refused if there is none.
@@ -415,6 +414,14 @@ pub(crate) fn transaction(
 ) -> Result<TransactionRecord, WalletStoreError> {
     let record = rows.get::<Transactions>(&number)?;
     Ok(record.ok_or_else(|| Damaged::missing("a transaction"))?)
+}
+
+pub(crate) fn outgoing_record(
+    rows: &dyn Engine,
+    number: u64,
+) -> Result<OutgoingRecord, WalletStoreError> {
+    let record = rows.get::<Outgoing>(&number)?;
+    Ok(record.ok_or_else(|| Damaged::missing("a payment"))?)
 }
 
 pub(crate) fn receipt(rows: &dyn Engine, key: ReceiptKey) -> Result<Receipt, WalletStoreError> {

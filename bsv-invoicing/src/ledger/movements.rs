@@ -3,12 +3,12 @@
 use bsv_tx::Transaction;
 
 use crate::ledger::Query;
-use crate::ledger::effects::{receipt, spent_by};
+use crate::ledger::effects::{outgoing_record, receipt, spent_by};
 use crate::ledger::figures::Figures;
 use crate::ledger::keys::invoice_of;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    AllFigures, Damaged, Engine, Invoices, Outgoing, RawTransactions, Receipts, Transactions,
+    AllFigures, Damaged, Engine, Invoices, RawTransactions, Receipts, Transactions,
     WalletStoreError, Withdrawals, try_all,
 };
 use crate::model::coin::Chain;
@@ -90,8 +90,7 @@ impl Reader<'_> {
         number: u64,
         record: &TransactionRecord,
     ) -> Result<(), WalletStoreError> {
-        let payment = self.rows.get::<Outgoing>(&number)?;
-        let payment = payment.ok_or_else(|| Damaged::missing("a payment"))?;
+        let payment = outgoing_record(self.rows, number)?;
         let kind = match payment.purpose {
             OutgoingPurpose::Url(url) => MovementKind::Payment(url),
             OutgoingPurpose::Withdrawal(number) => {

@@ -26,7 +26,7 @@ use crate::model::coin::KeyPath;
 use crate::model::event::Event;
 use crate::model::holdings::Holdings;
 use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
-use crate::model::outgoing::{OutgoingPayment, Posting};
+use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
@@ -145,8 +145,8 @@ queries! {
         let transaction = raw_transaction(rows, number)?;
         Ok((number, transaction.ok_or_else(|| Damaged::missing("a transaction"))?))
     };
-    /// The payment by the wallet to this URL that is not lost.
-    GetOutgoingTo(url: String) => Option<OutgoingPayment>: |rows| lasting_attempt(rows, &url);
+    /// The payment by the wallet for this purpose that is not lost.
+    GetOutgoingFor(purpose: OutgoingPurpose) => Option<OutgoingPayment>: |rows| lasting_attempt(rows, &purpose);
     /// Up to `limit` payments by the wallet before the one of this number, the newest first.
     GetOutgoingBefore(payment: u64, limit: usize) => Vec<OutgoingPayment>: |rows| {
         let payments = rows.first::<Outgoing>(..payment, Descending, limit)?;

@@ -1,16 +1,16 @@
 //! Refunds: what can be refunded of an invoice, and what was refunded.
 
-use crate::ledger::attempts::MAX_ATTEMPTS;
+use crate::ledger::attempts::attempts;
 use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, Incoming, Invoices, LastRefunds, OUTSIDE_BLOCKS, Outgoing, Receipts,
-    ReceivedFor, WalletStoreError, try_all,
+    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor,
+    WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
 use crate::model::invoice::{Invoice, InvoiceState};
-use crate::model::outgoing::OutgoingRecord;
+use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
@@ -72,12 +72,8 @@ pub(crate) fn lasting_refunds(
     invoice: u64,
 ) -> Result<Vec<(u64, OutgoingRecord)>, WalletStoreError> {
     let mut refunds = Vec::new();
-    let mut next = rows.get::<LastRefunds>(&invoice)?;
-    for _ in 0..MAX_ATTEMPTS {
-        let Some(number) = next else { break };
-        let refund = rows.get::<Outgoing>(&number)?;
-        let refund = refund.ok_or_else(|| Damaged::missing("a refund"))?;
-        next = refund.previous;
+    let purpose = OutgoingPurpose::Refund { invoice, to: String::new() };
+    for (number, refund) in attempts(rows, &purpose)? {
         if !transaction(rows, refund.transaction)?.state.is_lost() {
             refunds.push((number, refund));
         }

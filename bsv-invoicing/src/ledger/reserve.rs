@@ -176,8 +176,10 @@ impl Books<'_> {
                 false => Err(Refusal::KeyReused.into()),
             };
         }
-        let Some(url) = purpose.url() else { return Ok(None) };
-        let payment = lasting_attempt(&self.rows, url)?;
+        if purpose.url().is_none() {
+            return Ok(None);
+        }
+        let payment = lasting_attempt(&self.rows, purpose)?;
         if let Some(payment) = &payment {
             self.remember(route, idempotency, payment.number, now)?;
         }

@@ -1,9 +1,9 @@
 //! Events for readers: the rows of the log, completed with the facts about their subjects that
 //! never change.
 
-use crate::ledger::effects::transaction;
+use crate::ledger::effects::{outgoing_record, transaction};
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
-use crate::ledger::rows::{Damaged, Engine, Invoices, Outgoing, WalletStoreError, Withdrawals};
+use crate::ledger::rows::{Damaged, Engine, Invoices, WalletStoreError, Withdrawals};
 use crate::ledger::withdraw::payments_of;
 use crate::model::event::{
     Event, EventData, EventInvoice, EventKind, EventOutgoing, EventPayment, MinedIn,
@@ -146,13 +146,9 @@ fn payment(rows: &dyn Engine, details: EventDetails) -> Result<EventPayment, Wal
     })
 }
 
-fn record(rows: &dyn Engine, payment: u64) -> Result<OutgoingRecord, WalletStoreError> {
-    let record = rows.get::<Outgoing>(&payment)?;
-    Ok(record.ok_or_else(|| Damaged::missing("a payment that an event names"))?)
-}
-
 fn refund(rows: &dyn Engine, payment: u64) -> Result<EventData, WalletStoreError> {
-    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
+    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } =
+        outgoing_record(rows, payment)?;
     let OutgoingPurpose::Refund { invoice: refunded, .. } = purpose else {
         return Err(Damaged("a refund that is none".to_owned()).into());
     };
@@ -166,7 +162,8 @@ fn refund(rows: &dyn Engine, payment: u64) -> Result<EventData, WalletStoreError
 }
 
 fn outgoing(rows: &dyn Engine, payment: u64) -> Result<EventOutgoing, WalletStoreError> {
-    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } = record(rows, payment)?;
+    let OutgoingRecord { purpose, satoshis, fee, transaction: number, .. } =
+        outgoing_record(rows, payment)?;
     let name = purpose.name();
     let (mut url, mut withdrawal_id, mut invoice_id) = (None, None, None);
     match purpose {

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use bsv_invoicing::ledger::queries::{
     GetAccounts, GetBalance, GetBlocks, GetEvents, GetFollowed, GetFollowedTip, GetIncoming,
-    GetInvoice, GetInvoices, GetLastEventAt, GetOutgoing, GetOutgoingBefore, GetOutgoingTo,
+    GetInvoice, GetInvoices, GetLastEventAt, GetOutgoing, GetOutgoingBefore, GetOutgoingFor,
     GetOutgoingTransaction, GetOwner, GetProofs, GetRecord, GetTransaction, GetUser,
 };
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
@@ -17,8 +17,8 @@ use bsv_invoicing::ledger::{
 };
 use bsv_invoicing::{
     BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
-    InvoiceQuery, OutgoingPayment, PaymentQuery, Posting, Proof, Spending, Task, Timestamp,
-    TransactionRecord, UserDraft, WalletStore, WalletStoreError,
+    InvoiceQuery, OutgoingPayment, OutgoingPurpose, PaymentQuery, Posting, Proof, Spending, Task,
+    Timestamp, TransactionRecord, UserDraft, WalletStore, WalletStoreError,
 };
 use bsv_store::KeyEvent;
 use bsv_tx::Transaction;
@@ -104,7 +104,7 @@ calls! {
     list: invoices(query: InvoiceQuery, now: Timestamp) -> InvoicePage = GetInvoices(query, now);
     get: user(id: u64) -> Option<UserRecord> = GetUser(id);
     get: outgoing(number: u64) -> Option<(OutgoingPayment, Posting)> = GetOutgoing(number);
-    get: outgoing_to(url: &str) -> Option<OutgoingPayment> = GetOutgoingTo(url.to_owned());
+    get: outgoing_to(url: &str) -> Option<OutgoingPayment> = GetOutgoingFor(OutgoingPurpose::Url(url.to_owned()));
     list: outgoing_before(payment: u64, limit: usize) -> Vec<OutgoingPayment> =
         GetOutgoingBefore(payment, limit);
     list: followed(after: u64, limit: usize) -> Vec<Followed> = GetFollowed(after, limit);

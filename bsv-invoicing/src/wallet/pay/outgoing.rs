@@ -4,7 +4,7 @@ use reqwest::Url;
 
 use crate::error::Error;
 use crate::ledger::FindPayment;
-use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingTo};
+use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingFor};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
@@ -38,11 +38,10 @@ impl Wallet {
         url: &Url,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Option<OutgoingPayment>, Error> {
-        let (url, now) = (url.to_string(), self.now());
+        let (purpose, now) = (OutgoingPurpose::Url(url.to_string()), self.now());
         if idempotency.is_none() {
-            return Ok(self.store.get(GetOutgoingTo(url)).await?);
+            return Ok(self.store.get(GetOutgoingFor(purpose)).await?);
         }
-        let purpose = OutgoingPurpose::Url(url);
         Ok(self.store.execute(FindPayment { purpose, idempotency, now }).await?)
     }
 
