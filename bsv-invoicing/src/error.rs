@@ -7,8 +7,6 @@ use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::idempotency::BadIdempotencyKey;
 use crate::model::invoice::NOT_IN_THE_FUTURE;
 use crate::model::invoice_id::InvoiceIdParseError;
-use crate::model::outgoing::OutgoingState;
-use crate::model::time::Timestamp;
 use crate::store::WalletStoreError;
 
 /// Why the wallet refused or failed. The call has changed nothing, except perhaps after
@@ -25,32 +23,9 @@ pub enum Error {
     /// There is no such invoice, or it is deleted.
     #[error("there is no invoice {0}")]
     UnknownInvoice(String),
-    /// A query names an event that does not exist. The log is shorter than before, for example
-    /// because a backup was restored.
-    #[error("there is no event {after}, the last event is {last}: a backup may have been restored")]
-    CursorAhead {
-        /// The number of the event that the query starts after.
-        after: u64,
-        /// The number of the last event.
-        last: u64,
-    },
     /// There is no such webhook.
     #[error("there is no webhook {0}")]
     UnknownWebhook(String),
-    /// The event was not sent to the webhook, or the wallet has deleted the record of its delivery.
-    #[error("nothing is known of a delivery of event {number} to webhook {webhook}")]
-    UnknownDelivery {
-        /// The id of the webhook.
-        webhook: String,
-        /// The number of the event.
-        number: u64,
-    },
-    /// The wallet has the most webhooks that it can have.
-    #[error("there are already {0} webhooks: delete one first")]
-    TooManyWebhooks(usize),
-    /// The webhook still has two secrets that sign.
-    #[error("the previous secret still signs until {0}: wait until then before you make another")]
-    TwoSecrets(Timestamp),
     /// The key of the keystore does not decrypt the secret of a webhook.
     #[error(
         "this keystore cannot decrypt the secret of webhook {0}: delete the webhook and create it \
@@ -77,12 +52,6 @@ pub enum Error {
     /// yet.
     #[error("a payment of invoice {0} is on its way")]
     InFlight(String),
-    /// The outcome of the transaction with this number is known.
-    #[error("transaction {0} is not on its way")]
-    NotInFlight(u64),
-    /// There is no transaction with this number: the network has refused it meanwhile.
-    #[error("there is no transaction {0}")]
-    UnknownTransaction(u64),
     /// The bytes are not a transaction that can pay.
     #[error("the transaction cannot be read: {0}")]
     BadTransaction(String),
@@ -203,13 +172,6 @@ pub enum Error {
     /// The payee asks for outputs that the network does not accept.
     #[error("the terms cannot be paid: {0}")]
     UnpayableTerms(String),
-    /// An earlier payment for the same purpose can still be mined. No coin of it is free, so that a
-    /// new payment could not exclude the earlier one.
-    #[error(
-        "payment {0} for the same purpose can still be mined, and none of its coins is free for a \
-         new one: try again after the next block"
-    )]
-    EarlierAttempt(u64),
     /// A payment would cost more than may be paid at once.
     #[error("the payment would cost {asked} satoshis, and the limit is {limit}")]
     OverLimit {
@@ -229,14 +191,6 @@ pub enum Error {
         /// What is allowed.
         limit: u64,
     },
-    /// The coins that can be spent are worth too little.
-    #[error("{needed} satoshis are needed, fee included, and {spendable} can be spent")]
-    InsufficientFunds {
-        /// What is needed, including the least fee.
-        needed: u64,
-        /// What the coins are worth that can be spent in one transaction.
-        spendable: u64,
-    },
     /// An output would hold less than the fee to spend it.
     #[error(
         "the least that can be sent is {smallest} satoshis: spending less costs more than it is \
@@ -246,9 +200,6 @@ pub enum Error {
         /// The least that an output must hold, in satoshis.
         smallest: u64,
     },
-    /// There are too many coins to withdraw all of them at once.
-    #[error("there are more than {0} coins, too many for one withdrawal: consolidate them first")]
-    TooManyCoins(usize),
     /// There is no such withdrawal.
     #[error("there is no withdrawal {0}")]
     UnknownWithdrawal(u64),
@@ -258,44 +209,15 @@ pub enum Error {
          full"
     )]
     NothingToRefund(String),
-    /// The refund is higher than what was paid and is not refunded yet.
-    #[error("{satoshis} satoshis cannot be refunded: at most {left} can")]
-    RefundTooLarge {
-        /// The refund that was asked for.
-        satoshis: u64,
-        /// The highest refund that is possible.
-        left: u64,
-    },
-    /// The transaction that paid the invoice is in no block, and the refund cannot spend its
-    /// outputs.
-    #[error(
-        "transaction {0}, which paid the invoice, is in no block yet: refund it once it is mined"
-    )]
-    RefundMustWait(Txid),
     /// The wallet does not know where a refund goes.
     #[error("the payers did not all name the same address for refunds: name one (`to`)")]
     RefundToNeeded,
-    /// There is no such payment by the wallet.
-    #[error("there is no payment {0}")]
-    UnknownPayment(u64),
     /// The wallet cannot make a BEEF of a transaction.
     #[error("the ancestors of the transaction cannot be collected: {0}")]
     NoBeef(String),
-    /// The transaction is old and long, and the wallet keeps its bytes no longer.
-    #[error("bytes dropped: the wallet keeps transaction {0} without its bytes")]
-    BytesDropped(Txid),
-    /// The outcome of a payment by the wallet is known already.
-    #[error("payment {0} is {name}", name = .1.name())]
-    NotOpen(u64, OutgoingState),
     /// An idempotency key is empty, too long, or not printable ASCII.
     #[error(transparent)]
     BadIdempotencyKey(#[from] BadIdempotencyKey),
-    /// The idempotency key was already used for another request.
-    #[error("this idempotency key was already used for another request")]
-    KeyReused,
-    /// All key numbers are used up.
-    #[error("the wallet is full: it has used all {0} key numbers")]
-    Full(u64),
     /// No key could be made or derived.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -323,6 +245,9 @@ pub enum Error {
     /// The blocks that the node answers do not fit together.
     #[error("the chain cannot be walked: {0}")]
     BadChain(String),
+    /// The rules of money refused it.
+    #[error(transparent)]
+    Refused(Refusal),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -395,34 +320,11 @@ impl From<Refusal> for Error {
             }
             Refusal::Expired(number) => Self::Expired(number.to_string()),
             Refusal::InFlight(number) => Self::InFlight(number.to_string()),
-            Refusal::NotInFlight(number) => Self::NotInFlight(number),
-            Refusal::UnknownTransaction(number) => Self::UnknownTransaction(number),
-            Refusal::BytesDropped(txid) => Self::BytesDropped(txid),
-            Refusal::UnknownPayment(number) => Self::UnknownPayment(number),
-            Refusal::NotOpen(number, state) => Self::NotOpen(number, state),
-            Refusal::InsufficientFunds { needed, spendable } => {
-                Self::InsufficientFunds { needed, spendable }
-            }
-            Refusal::EarlierAttempt(number) => Self::EarlierAttempt(number),
-            Refusal::TooManyCoins(most) => Self::TooManyCoins(most),
-            Refusal::RefundTooLarge { satoshis, left } => Self::RefundTooLarge { satoshis, left },
-            Refusal::RefundMustWait(txid) => Self::RefundMustWait(txid),
             Refusal::NotReserved(_) => Self::PaymentRunning,
-            Refusal::Key(error) => Self::Key(error),
-            Refusal::KeyReused => Self::KeyReused,
-            Refusal::Full(count) => Self::Full(count),
             Refusal::OtherWallet => Self::OtherSeed,
-            Refusal::CursorAhead { after, last } => Self::CursorAhead { after, last },
             Refusal::UnknownWebhook(id) => Self::UnknownWebhook(id.to_string()),
-            Refusal::UnknownDelivery { id, number } => {
-                Self::UnknownDelivery { webhook: id.to_string(), number }
-            }
-            Refusal::TooManyWebhooks(most) => Self::TooManyWebhooks(most),
-            Refusal::TwoSecrets(until) => Self::TwoSecrets(until),
-            Refusal::Reorganised => Self::NetworkAway(Refusal::Reorganised.to_string()),
-            refusal @ (Refusal::NothingDue | Refusal::WebhookIdTaken(_) | Refusal::Moving) => {
-                Self::Malformed(refusal.to_string())
-            }
+            Refusal::Reorganised => Self::NetworkAway(refusal.to_string()),
+            refusal => Self::Refused(refusal),
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum Refusal {
     /// The outcome of the transaction with this number is known.
     #[error("transaction {0} is not on its way")]
     NotInFlight(u64),
-    /// There is no transaction of this number.
+    /// There is no transaction with this number: the network has refused it meanwhile.
     #[error("there is no transaction {0}")]
     UnknownTransaction(u64),
     /// The transaction of this id is old and long, and the wallet keeps its bytes no longer.
@@ -89,8 +89,9 @@ pub enum Refusal {
     /// The store belongs to a wallet of another seed.
     #[error("the store belongs to another wallet")]
     OtherWallet,
-    /// A query names an event that does not exist.
-    #[error("there is no event {after}, the last event is {last}")]
+    /// A query names an event that does not exist. The log is shorter than before, for example
+    /// because a backup was restored.
+    #[error("there is no event {after}, the last event is {last}: a backup may have been restored")]
     CursorAhead {
         /// The number of the event that the query starts after.
         after: u64,

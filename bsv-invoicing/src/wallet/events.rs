@@ -3,8 +3,8 @@
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::ledger::GetEventPage;
 use crate::ledger::queries::{GetEvents, GetFigures};
+use crate::ledger::{GetEventPage, Refusal};
 use crate::model::event::{Event, EventFilter, EventPage, EventQuery, LogName, WrittenPage};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -45,7 +45,7 @@ impl Wallet {
             _ => self.store.list(GetEventPage(query)).await?,
         };
         match query.after > page.last {
-            true => Err(Error::CursorAhead { after: query.after, last: page.last }),
+            true => Err(Refusal::CursorAhead { after: query.after, last: page.last }.into()),
             false => Ok(page),
         }
     }

@@ -8,7 +8,8 @@ use super::withdraw::check_sent;
 use crate::error::Error;
 use crate::ledger::queries::GetRefundable;
 use crate::ledger::{
-    EstimateFee, FindPayment, NewPayment, Record, Refundable, Reservation, Reserve, Reserved,
+    EstimateFee, FindPayment, NewPayment, Record, Refundable, Refusal, Reservation, Reserve,
+    Reserved,
 };
 use crate::model::coin::Spending;
 use crate::model::fields::Members;
@@ -145,7 +146,7 @@ impl Wallet {
         let satoshis = amount(draft, &refundable).ok_or_else(|| nothing_left(id))?;
         check_sent(satoshis, fee_rate)?;
         if satoshis > refundable.left() {
-            return Err(Error::RefundTooLarge { satoshis, left: refundable.left() });
+            return Err(Refusal::RefundTooLarge { satoshis, left: refundable.left() }.into());
         }
         let to = self.refund_destination(draft, refundable)?;
         let spending = Spending { satoshis, output_bytes: to.output_bytes(), fee_rate };

@@ -8,6 +8,7 @@ use bsv_tx::KeyError;
 use tokio::sync::watch;
 
 use crate::error::Error;
+use crate::ledger::Refusal;
 use crate::ledger::webhooks::{
     ChangeWebhook, CreateWebhook, DeleteWebhook, GetDeliveries, GetLags, GetWebhook, GetWebhooks,
     Lag, ListedDelivery, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
@@ -124,7 +125,7 @@ impl Wallet {
         let query = GetDeliveries { id, state: None, after, limit: 1 };
         let (found, _) = self.store.get(query).await?;
         let found = found.into_iter().find(|delivery| delivery.number == number);
-        found.ok_or_else(|| Error::UnknownDelivery { webhook: id.to_string(), number })
+        Ok(found.ok_or(Refusal::UnknownDelivery { id, number })?)
     }
 
     /// Deliveries to a webhook in the order of their events, and the number of the event after

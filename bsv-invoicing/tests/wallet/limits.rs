@@ -1,3 +1,4 @@
+use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::{Error, InvoiceDraft, UserDraft};
 
 use crate::support::{Place, draft, field_errors, key, user_named};
@@ -163,5 +164,5 @@ async fn a_request_beyond_the_limits_does_not_use_its_idempotency_key() {
     assert_eq!(wallet.create_invoice(draft(1), key("k", "right")).await.unwrap(), invoice);
     wallet.create_user(user_named("Ada"), key("k", "right")).await.unwrap();
     let reused = wallet.create_invoice(draft(1), key("k", "wrong")).await.unwrap_err();
-    assert!(matches!(reused, Error::KeyReused), "{reused}");
+    assert!(matches!(reused, Error::Refused(Refusal::KeyReused)), "{reused}");
 }

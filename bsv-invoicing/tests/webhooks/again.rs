@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
 use bsv_invoicing::webhooks::WebhookClock;
 use bsv_invoicing::{DeliveryState, Error};
@@ -25,7 +26,7 @@ async fn one_event_can_be_sent_again_unchanged() {
     let [first, again] = [3, 10].map(|place: usize| &received[place].request);
     assert_eq!((&again.id, &again.body), (&first.id, &first.body));
     let unknown = site.wallet().redeliver(id, 11).await;
-    assert!(matches!(unknown, Err(Error::UnknownDelivery { number: 11, .. })));
+    assert!(matches!(unknown, Err(Error::Refused(Refusal::UnknownDelivery { number: 11, .. }))));
     let delivery = site.until_tried(id, 4, 1).await;
     assert_eq!((delivery.state, delivery.attempts.len()), (DeliveryState::Delivered, 2));
 }
@@ -107,5 +108,8 @@ async fn deliveries_that_are_over_are_deleted_after_thirty_days() {
         site.clock.advance(HOUR);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert!(matches!(site.wallet().delivery(id, 1).await, Err(Error::UnknownDelivery { .. })));
+    assert!(matches!(
+        site.wallet().delivery(id, 1).await,
+        Err(Error::Refused(Refusal::UnknownDelivery { .. }))
+    ));
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::{Error, WebhookChange, WebhookDraft, WebhookState};
 
 use crate::endpoints::Reply;
@@ -186,5 +187,5 @@ async fn a_url_that_events_cannot_be_sent_to_is_refused() {
         site.webhook(URL, "*").await;
     }
     let one_more = site.wallet().create_webhook(draft(URL, "*")).await;
-    assert!(matches!(one_more, Err(Error::TooManyWebhooks(16))));
+    assert!(matches!(one_more, Err(Error::Refused(Refusal::TooManyWebhooks(16)))));
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bsv_invoicing::Error;
+use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::webhooks::WebhookClock;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -37,7 +38,7 @@ async fn both_secrets_sign_during_a_rotation() {
     let second = site.wallet().rotate_webhook_secret(id, hour).await.unwrap().text();
     assert_ne!(second, first);
     let third = site.wallet().rotate_webhook_secret(id, hour).await;
-    assert!(matches!(third, Err(Error::TwoSecrets(_))));
+    assert!(matches!(third, Err(Error::Refused(Refusal::TwoSecrets(_)))));
     site.endpoints.reply(URL, Reply::Status(200));
     site.until(id, |webhook| webhook.cursor == 8).await;
     site.users(4).await;

@@ -1,3 +1,4 @@
+use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::{BodyError, Error};
 use bsv_store::StoreError;
 use hyper::StatusCode;
@@ -19,98 +20,13 @@ impl From<BodyError> for Problem {
 
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
-        let text = error.to_string();
+        let (status, code) = status_and_code(error);
+        let problem = Self::new(status, code, text(error, status));
         match error {
-            Error::Malformed(_) => Self::new(StatusCode::BAD_REQUEST, "malformed-body", text),
-            Error::Invalid(errors) => {
-                let problem = Self::new(StatusCode::BAD_REQUEST, "invalid-fields", text);
-                errors
-                    .iter()
-                    .fold(problem, |problem, (field, messages)| problem.with_field(field, messages))
-            }
-            Error::BadIdempotencyKey(_) => {
-                Self::new(StatusCode::BAD_REQUEST, "bad-idempotency-key", text)
-            }
-            Error::UnknownInvoice(_) => Self::new(StatusCode::NOT_FOUND, "unknown-invoice", text),
-            Error::CursorAhead { .. } => Self::new(StatusCode::CONFLICT, "cursor-ahead", text),
-            Error::UnknownWebhook(_) => Self::new(StatusCode::NOT_FOUND, "unknown-webhook", text),
-            Error::UnknownDelivery { .. } => {
-                Self::new(StatusCode::NOT_FOUND, "unknown-delivery", text)
-            }
-            Error::TooManyWebhooks(_) => Self::new(StatusCode::CONFLICT, "too-many-webhooks", text),
-            Error::TwoSecrets(_) => Self::new(StatusCode::CONFLICT, "two-secrets", text),
-            Error::UnknownUser(_) => Self::new(StatusCode::NOT_FOUND, "unknown-user", text),
-            Error::Paid(_) | Error::PaidForever(_) => {
-                Self::new(StatusCode::CONFLICT, "invoice-paid", text)
-            }
-            Error::InFlight(_) => Self::new(StatusCode::CONFLICT, "payment-in-flight", text),
-            Error::PaymentRunning => Self::new(StatusCode::CONFLICT, "payment-running", text),
-            Error::NotOpen(..) => Self::new(StatusCode::CONFLICT, "payment-not-open", text),
-            Error::UnknownPayment(_) => Self::new(StatusCode::NOT_FOUND, "unknown-payment", text),
-            Error::UnknownChannel => Self::new(StatusCode::NOT_FOUND, "unknown-channel", text),
-            Error::BadTransaction(_) => Self::new(StatusCode::BAD_REQUEST, "bad-transaction", text),
-            Error::WrongOutputs(_) => Self::new(StatusCode::BAD_REQUEST, "wrong-outputs", text),
-            Error::Expired(_) => impossible("invoice-expired", text),
-            Error::UnknownInput { .. } | Error::UnknownAncestorInput { .. } => {
-                impossible("unknown-inputs", text)
-            }
-            Error::BadAncestry(_) => impossible("bad-ancestry", text),
-            Error::FeeTooLow { .. } => impossible("fee-too-low", text),
-            Error::TooManyAncestors { .. } | Error::TooManyCheapAncestors { .. } => {
-                impossible("too-many-ancestors", text)
-            }
-            Error::NotFinal { .. } => impossible("not-final", text),
-            Error::Underpaid { .. } => impossible("underpaid", text),
-            Error::Late => impossible("payment-late", text),
-            Error::Waiting => impossible("payment-waiting", text),
-            Error::UnpayableTerms(_) => impossible("unpayable-terms", text),
-            Error::TooSmall { .. } => impossible("too-small", text),
-            Error::TooManyCoins(_) => impossible("too-many-coins", text),
-            Error::NothingToRefund(_) => impossible("nothing-to-refund", text),
-            Error::RefundTooLarge { .. } => impossible("refund-too-large", text),
-            Error::RefundMustWait(_) => impossible("refund-must-wait", text),
-            Error::RefundToNeeded => impossible("refund-to-needed", text),
-            Error::UnknownWithdrawal(_) => {
-                Self::new(StatusCode::NOT_FOUND, "unknown-withdrawal", text)
-            }
-            Error::EarlierAttempt(_) => {
-                Self::new(StatusCode::CONFLICT, "earlier-payment-open", text)
-            }
-            Error::NoBeef(_) => impossible("no-beef", text),
-            Error::BytesDropped(_) => impossible("bytes-dropped", text),
-            Error::RefusedByNetwork(_) => impossible("refused-by-network", text),
-            Error::PayeeRefuses(_) => impossible("refused-by-payee", text),
-            Error::OverLimit { .. } => impossible("over-limit", text),
-            Error::FeeTooHigh { .. } => impossible("fee-too-high", text),
-            Error::InsufficientFunds { .. } => impossible("insufficient-funds", text),
-            Error::PayeeNonsense(_) => Self::new(StatusCode::BAD_GATEWAY, "payee-nonsense", text),
-            Error::PayeeAway(_) => away("payee-unavailable", text),
-            Error::OutcomeUnknown(_) => away("payment-outcome-unknown", text),
-            Error::NetworkAway(_) => away("network-unavailable", text),
-            Error::UnknownBlock { .. } => away("unknown-block", text),
-            Error::KeyReused => Self::new(StatusCode::CONFLICT, "idempotency-key-reused", text),
-            Error::Full(_) => {
-                tracing::error!(request = RequestId::current(), "{text}");
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "wallet-full", text)
-            }
-            Error::Store(
-                StoreError::NoSpace { .. }
-                | StoreError::File(_)
-                | StoreError::Open { .. }
-                | StoreError::Engine(_)
-                | StoreError::Commit(_)
-                | StoreError::DamagedFile { .. }
-                | StoreError::Damaged(_),
-            )
-            | Error::File(_)
-            | Error::Keystore(_) => disk_failure(error),
-            _ => {
-                tracing::error!(request = RequestId::current(), "{text}");
-                Self::of_status(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "internal error: see the log of the server",
-                )
-            }
+            Error::Invalid(errors) => errors
+                .iter()
+                .fold(problem, |problem, (field, messages)| problem.with_field(field, messages)),
+            _ => problem,
         }
     }
 }
@@ -118,25 +34,107 @@ impl From<&Error> for Problem {
 /// The code of a failure of a database that is no file.
 pub(crate) const STORE_AWAY: &str = "store-away";
 
-fn impossible(code: &'static str, text: String) -> Problem {
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, text)
-}
+const BAD_REQUEST: StatusCode = StatusCode::BAD_REQUEST;
+const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
+const CONFLICT: StatusCode = StatusCode::CONFLICT;
+const UNPROCESSABLE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+const INTERNAL: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
-fn away(code: &'static str, text: String) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, text)
-}
-
-fn disk_failure(error: &Error) -> Problem {
-    tracing::error!(request = RequestId::current(), "{error}");
-    let (code, cause) = match error {
+/// The status of an error, and its stable name for programs.
+fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
+    match error {
+        Error::Malformed(_)
+        | Error::Refused(Refusal::NothingDue | Refusal::WebhookIdTaken(_) | Refusal::Moving) => {
+            (BAD_REQUEST, "malformed-body")
+        }
+        Error::Invalid(_) => (BAD_REQUEST, "invalid-fields"),
+        Error::BadIdempotencyKey(_) => (BAD_REQUEST, "bad-idempotency-key"),
+        Error::BadTransaction(_) => (BAD_REQUEST, "bad-transaction"),
+        Error::WrongOutputs(_) => (BAD_REQUEST, "wrong-outputs"),
+        Error::UnknownInvoice(_) => (NOT_FOUND, "unknown-invoice"),
+        Error::UnknownWebhook(_) => (NOT_FOUND, "unknown-webhook"),
+        Error::UnknownUser(_) => (NOT_FOUND, "unknown-user"),
+        Error::UnknownChannel => (NOT_FOUND, "unknown-channel"),
+        Error::UnknownWithdrawal(_) => (NOT_FOUND, "unknown-withdrawal"),
+        Error::Refused(Refusal::UnknownDelivery { .. }) => (NOT_FOUND, "unknown-delivery"),
+        Error::Refused(Refusal::UnknownPayment(_)) => (NOT_FOUND, "unknown-payment"),
+        Error::Paid(_) | Error::PaidForever(_) => (CONFLICT, "invoice-paid"),
+        Error::InFlight(_) => (CONFLICT, "payment-in-flight"),
+        Error::PaymentRunning => (CONFLICT, "payment-running"),
+        Error::Refused(Refusal::CursorAhead { .. }) => (CONFLICT, "cursor-ahead"),
+        Error::Refused(Refusal::TooManyWebhooks(_)) => (CONFLICT, "too-many-webhooks"),
+        Error::Refused(Refusal::TwoSecrets(_)) => (CONFLICT, "two-secrets"),
+        Error::Refused(Refusal::NotOpen(..)) => (CONFLICT, "payment-not-open"),
+        Error::Refused(Refusal::EarlierAttempt(_)) => (CONFLICT, "earlier-payment-open"),
+        Error::Refused(Refusal::KeyReused) => (CONFLICT, "idempotency-key-reused"),
+        Error::Expired(_) => (UNPROCESSABLE, "invoice-expired"),
+        Error::UnknownInput { .. } | Error::UnknownAncestorInput { .. } => {
+            (UNPROCESSABLE, "unknown-inputs")
+        }
+        Error::BadAncestry(_) => (UNPROCESSABLE, "bad-ancestry"),
+        Error::FeeTooLow { .. } => (UNPROCESSABLE, "fee-too-low"),
+        Error::TooManyAncestors { .. } | Error::TooManyCheapAncestors { .. } => {
+            (UNPROCESSABLE, "too-many-ancestors")
+        }
+        Error::NotFinal { .. } => (UNPROCESSABLE, "not-final"),
+        Error::Underpaid { .. } => (UNPROCESSABLE, "underpaid"),
+        Error::Late => (UNPROCESSABLE, "payment-late"),
+        Error::Waiting => (UNPROCESSABLE, "payment-waiting"),
+        Error::UnpayableTerms(_) => (UNPROCESSABLE, "unpayable-terms"),
+        Error::TooSmall { .. } => (UNPROCESSABLE, "too-small"),
+        Error::NothingToRefund(_) => (UNPROCESSABLE, "nothing-to-refund"),
+        Error::RefundToNeeded => (UNPROCESSABLE, "refund-to-needed"),
+        Error::NoBeef(_) => (UNPROCESSABLE, "no-beef"),
+        Error::RefusedByNetwork(_) => (UNPROCESSABLE, "refused-by-network"),
+        Error::PayeeRefuses(_) => (UNPROCESSABLE, "refused-by-payee"),
+        Error::OverLimit { .. } => (UNPROCESSABLE, "over-limit"),
+        Error::FeeTooHigh { .. } => (UNPROCESSABLE, "fee-too-high"),
+        Error::Refused(Refusal::TooManyCoins(_)) => (UNPROCESSABLE, "too-many-coins"),
+        Error::Refused(Refusal::RefundTooLarge { .. }) => (UNPROCESSABLE, "refund-too-large"),
+        Error::Refused(Refusal::RefundMustWait(_)) => (UNPROCESSABLE, "refund-must-wait"),
+        Error::Refused(Refusal::BytesDropped(_)) => (UNPROCESSABLE, "bytes-dropped"),
+        Error::Refused(Refusal::InsufficientFunds { .. }) => (UNPROCESSABLE, "insufficient-funds"),
+        Error::PayeeNonsense(_) => (StatusCode::BAD_GATEWAY, "payee-nonsense"),
+        Error::PayeeAway(_) => (UNAVAILABLE, "payee-unavailable"),
+        Error::OutcomeUnknown(_) => (UNAVAILABLE, "payment-outcome-unknown"),
+        Error::NetworkAway(_) => (UNAVAILABLE, "network-unavailable"),
+        Error::UnknownBlock { .. } => (UNAVAILABLE, "unknown-block"),
+        Error::Refused(Refusal::Full(_)) => (UNAVAILABLE, "wallet-full"),
         Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
-            ("store-damaged", "the store is damaged: see the log of the server")
+            (UNAVAILABLE, "store-damaged")
+        }
+        Error::Store(error) if error.of_server().is_some() => (UNAVAILABLE, STORE_AWAY),
+        _ if error.is_out_of_space() => (UNAVAILABLE, "disk-full"),
+        Error::Store(
+            StoreError::File(_)
+            | StoreError::Open { .. }
+            | StoreError::Engine(_)
+            | StoreError::Commit(_),
+        )
+        | Error::File(_)
+        | Error::Keystore(_) => (UNAVAILABLE, "disk-failed"),
+        _ => (INTERNAL, "internal-error"),
+    }
+}
+
+/// The text of an error. The log of the server has the details of those that are not the caller's.
+fn text(error: &Error, status: StatusCode) -> String {
+    let is_of_disk = matches!(error, Error::Store(_) | Error::File(_) | Error::Keystore(_));
+    if is_of_disk || status == INTERNAL || matches!(error, Error::Refused(Refusal::Full(_))) {
+        tracing::error!(request = RequestId::current(), "{error}");
+    }
+    let cause = match error {
+        _ if status == INTERNAL => return "internal error: see the log of the server".to_owned(),
+        _ if !is_of_disk => return error.to_string(),
+        Error::Store(StoreError::DamagedFile { .. } | StoreError::Damaged(_)) => {
+            "the store is damaged: see the log of the server"
         }
         Error::Store(error) if error.of_server().is_some() => {
-            (STORE_AWAY, "the database cannot be used: see the log of the server")
+            "the database cannot be used: see the log of the server"
         }
-        _ if error.is_out_of_space() => ("disk-full", "no space is left on the disk"),
-        _ => ("disk-failed", "the disk cannot be read or written"),
+        _ if error.is_out_of_space() => "no space is left on the disk",
+        _ => "the disk cannot be read or written",
     };
     let effect = match error {
         Error::Store(StoreError::Commit(_)) => {
@@ -145,5 +143,5 @@ fn disk_failure(error: &Error) -> Problem {
         }
         _ => "nothing was changed",
     };
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, format!("{cause}: {effect}"))
+    format!("{cause}: {effect}")
 }

@@ -7,7 +7,7 @@ use bsv_network::NodeRpc;
 
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
-use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation};
+use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation, Refusal};
 use crate::model::coin::Spending;
 use crate::model::outgoing::OutgoingPayment;
 use crate::store::WalletStore;
@@ -25,7 +25,7 @@ impl Wallet {
             let payment = wallet.outgoing_payment(number).await?;
             match payment.state.can_be_cancelled() {
                 true => wallet.cancel_alone(number).await,
-                false => Err(Error::NotOpen(number, payment.state)),
+                false => Err(Refusal::NotOpen(number, payment.state).into()),
             }
         })
         .await

@@ -3,8 +3,8 @@
 use reqwest::Url;
 
 use crate::error::Error;
-use crate::ledger::FindPayment;
 use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingFor};
+use crate::ledger::{FindPayment, Refusal};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::store::WalletStore;
@@ -29,7 +29,8 @@ impl Wallet {
         &self,
         number: u64,
     ) -> Result<(OutgoingPayment, Posting), Error> {
-        self.store.get(GetOutgoing(number)).await?.ok_or(Error::UnknownPayment(number))
+        let payment = self.store.get(GetOutgoing(number)).await?;
+        Ok(payment.ok_or(Refusal::UnknownPayment(number))?)
     }
 
     /// The earlier payment to this URL or with this idempotency key.

@@ -10,7 +10,7 @@ use super::payee::outcome_unclear;
 use crate::dpp::{Acknowledgement, AnswerError, Payment};
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
-use crate::ledger::{Accept, RefuseByPayee};
+use crate::ledger::{Accept, Refusal, RefuseByPayee};
 use crate::model::outgoing::{OutgoingPayment, OutgoingState, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -28,7 +28,7 @@ impl Wallet {
             OutgoingState::Settled | OutgoingState::Waiting | OutgoingState::Contested => {
                 Ok(payment)
             }
-            state => Err(Error::NotOpen(payment.number, state)),
+            state => Err(Refusal::NotOpen(payment.number, state).into()),
         }
     }
 
