@@ -26,6 +26,7 @@ mod run;
 mod running;
 pub(crate) mod search;
 pub(crate) mod seed;
+mod sending;
 mod settings;
 mod settlement;
 mod shown;

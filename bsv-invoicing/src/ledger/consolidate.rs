@@ -4,7 +4,7 @@
 use crate::ledger::coin_choice::{Choice, MAX_INPUTS};
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{Spendable, WalletStoreError};
-use crate::ledger::{Books, Command, Refusal, Reservation};
+use crate::ledger::{Books, Command, Refusal, Reserved};
 use crate::model::coin::{Spending, Trust};
 use crate::model::receipt::ReceiptKey;
 
@@ -25,9 +25,9 @@ pub struct ReserveConsolidation {
 }
 
 impl Command for ReserveConsolidation {
-    type Answer = Reservation;
+    type Answer = Reserved;
 
-    fn run(&self, books: &mut Books<'_>) -> Result<Reservation, WalletStoreError> {
+    fn run(&self, books: &mut Books<'_>) -> Result<Reserved, WalletStoreError> {
         let Self { fee_rate, least, up_to_height, claim } = *self;
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate };
         let key = |maker, vout| ReceiptKey { maker, vout };
@@ -49,6 +49,6 @@ impl Command for ReserveConsolidation {
         if choice.keys.len() < least || change.is_none() {
             return Err(Refusal::NothingDue.into());
         }
-        books.reserve(&choice, change, claim)
+        books.reserve(&choice, change, claim).map(Reserved::Now)
     }
 }

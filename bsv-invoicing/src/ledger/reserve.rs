@@ -50,33 +50,27 @@ pub struct Reserve {
 
 /// Calculates what a payment would cost. Changes nothing.
 #[derive(Clone, Debug)]
-pub struct EstimateFee {
-    /// What the payment would be for.
-    pub purpose: OutgoingPurpose,
-    /// What the coins would have to pay.
-    pub spending: Spending,
-    /// The time.
-    pub now: Timestamp,
-}
+pub struct EstimateFee(pub Reserve);
 
 impl Command for EstimateFee {
     /// The fee, in satoshis.
     type Answer = u64;
 
     fn run(&self, books: &mut Books<'_>) -> Result<u64, WalletStoreError> {
-        let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
-        let change = self.spending.change(choice.keys.len(), choice.total).unwrap_or_default();
-        Ok(choice.total - self.spending.satoshis - change)
+        let Reserve { purpose, spending, now, .. } = &self.0;
+        let choice = books.choose_for(purpose, spending, *now)?;
+        let change = spending.change(choice.keys.len(), choice.total).unwrap_or_default();
+        Ok(choice.total - spending.satoshis - change)
     }
 }
 
-/// The outcome of [`Reserve`].
+/// The outcome of a command that reserves coins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reserved {
+pub enum Reserved<P = OutgoingPayment, R = Reservation> {
     /// The payment was already made.
-    Before(Box<OutgoingPayment>),
+    Before(P),
     /// Coins are reserved for the payment.
-    Now(Reservation),
+    Now(R),
 }
 
 /// Reserved coins. The caller must [record](super::Record) them with the transaction that spends
@@ -98,7 +92,7 @@ impl Command for Reserve {
     fn run(&self, books: &mut Books<'_>) -> Result<Reserved, WalletStoreError> {
         let key = self.idempotency.as_ref();
         if let Some(payment) = books.payment_before(&self.purpose, key, self.now)? {
-            return Ok(Reserved::Before(Box::new(payment)));
+            return Ok(Reserved::Before(payment));
         }
         let previous = last_attempt(&books.rows, &self.purpose)?;
         let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;

@@ -7,7 +7,7 @@ use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
     Damaged, Engine, Outgoing, RowsOf, WalletStoreError, Withdrawals, try_all,
 };
-use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation};
+use crate::ledger::{Books, Command, NewPayment, Refusal, Reservation, Reserved};
 use crate::model::coin::{Spending, Trust, smallest_output};
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::OutgoingPurpose;
@@ -34,15 +34,9 @@ pub struct ReserveWithdrawal {
     pub now: Timestamp,
 }
 
-/// The outcome of [`ReserveWithdrawal`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReservedWithdrawal {
-    /// The withdrawal was already made.
-    Before(Withdrawal),
-    /// Coins are reserved. There is one reservation for each transaction, with what the transaction
-    /// sends and costs.
-    Now(Vec<(Reservation, WithdrawalCost)>),
-}
+/// The outcome of [`ReserveWithdrawal`]. There is one reservation for each transaction, with what the
+/// transaction sends and costs.
+pub type ReservedWithdrawal = Reserved<Withdrawal, Vec<(Reservation, WithdrawalCost)>>;
 
 impl Command for ReserveWithdrawal {
     type Answer = ReservedWithdrawal;

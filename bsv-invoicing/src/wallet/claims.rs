@@ -109,19 +109,6 @@ impl Wallet {
         self.until_done(LetGoAll { number });
     }
 
-    /// Releases the coins that are reserved under the number of a claim if `result` is an error.
-    /// They may be reserved although the answer was lost.
-    pub(super) async fn or_release<T>(
-        self: &Arc<Self>,
-        claim: u64,
-        result: Result<T, Error>,
-    ) -> Result<T, Error> {
-        if result.is_err() && self.store.execute(LetGoAll { number: claim }).await.is_err() {
-            self.let_go_all(claim);
-        }
-        result
-    }
-
     /// Runs a command in the background. While the store fails, this tries again.
     fn until_done(self: &Arc<Self>, command: impl Command<Answer = ()> + Copy) {
         let wallet = Arc::downgrade(self);

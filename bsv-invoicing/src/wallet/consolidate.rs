@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::node::away;
+use super::sending::Plan;
 use crate::error::Error;
-use crate::ledger::{NewPayment, Record, Refusal, ReserveConsolidation};
+use crate::ledger::{Refusal, ReserveConsolidation};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingState};
-use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
 /// The least number of confirmations of a coin that is consolidated.
@@ -53,21 +53,12 @@ impl Wallet {
         let Some(up_to_height) = (tip.height + 1).checked_sub(confirmations) else {
             return Ok(None);
         };
-        let claim = self.next_claim();
-        let reserve = ReserveConsolidation { fee_rate, least, up_to_height, claim };
-        let reservation = match self.store.execute(reserve).await {
-            Err(WalletStoreError::Refused(Refusal::NothingDue)) => return Ok(None),
-            reserved => self.or_release(claim, reserved.map_err(Error::from)).await?,
-        };
-        let recorded = async {
-            self.check_cost(&reservation)?;
-            let transaction = self.sign(&[], &reservation.selection)?;
-            let (purpose, expires_at) = (OutgoingPurpose::Consolidation, None);
-            let payment = NewPayment { reservation, transaction, purpose, satoshis: 0, expires_at };
-            let record = Record { payment, posting: None, idempotency: None, now: self.now() };
-            Ok::<_, Error>(self.store.execute(record).await?)
-        };
-        let payment = self.or_release(claim, recorded.await).await?;
-        self.send(payment).await.map(Some)
+        let plan = Plan::new(OutgoingPurpose::Consolidation, Vec::new(), fee_rate);
+        let reserve =
+            |_: &Plan, claim, _| ReserveConsolidation { fee_rate, least, up_to_height, claim };
+        match self.make(plan, reserve, |_| None).await {
+            Err(Error::Refused(Refusal::NothingDue)) => Ok(None),
+            made => made.map(Some),
+        }
     }
 }

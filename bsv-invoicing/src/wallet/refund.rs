@@ -3,15 +3,11 @@
 use std::sync::Arc;
 
 use super::destination::Destination;
-use super::pay::asked::check_limit;
+use super::sending::{Plan, check_limit};
 use super::withdraw::check_sent;
 use crate::error::Error;
 use crate::ledger::queries::GetRefundable;
-use crate::ledger::{
-    EstimateFee, FindPayment, NewPayment, Record, Refundable, Refusal, Reservation, Reserve,
-    Reserved,
-};
-use crate::model::coin::Spending;
+use crate::ledger::{Refundable, Refusal};
 use crate::model::fields::Members;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
@@ -59,13 +55,6 @@ pub struct RefundPreview {
     pub fee: u64,
 }
 
-/// A refund that may be made.
-struct Planned {
-    to: Destination,
-    purpose: OutgoingPurpose,
-    spending: Spending,
-}
-
 impl Wallet {
     /// Refunds an invoice: the surplus, or what the draft says. If the idempotency key is already
     /// known, this returns the refund that was made first, unless that one is lost.
@@ -94,10 +83,9 @@ impl Wallet {
     ) -> Result<RefundPreview, Error> {
         let number = self.invoice_number(invoice).await?;
         self.check_caught_up().await?;
-        let Planned { to, purpose, spending } = self.plan_refund(number, invoice, draft).await?;
-        let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
-        check_limit(spending.satoshis.saturating_add(fee), Some(self.settings.pay_limit))?;
-        Ok(RefundPreview { to: to.text().to_owned(), satoshis: spending.satoshis, fee })
+        let (to, plan) = self.plan_refund(number, invoice, draft).await?;
+        let fee = self.estimate(&plan).await?;
+        Ok(RefundPreview { to, satoshis: plan.spending.satoshis, fee })
     }
 
     async fn refund_alone(
@@ -107,40 +95,22 @@ impl Wallet {
         draft: RefundDraft,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<OutgoingPayment, Error> {
-        if idempotency.is_some() {
-            let purpose = OutgoingPurpose::Refund { invoice: number, to: String::new() };
-            let find = FindPayment { purpose, idempotency: idempotency.clone(), now: self.now() };
-            if let Some(payment) = self.store.execute(find).await? {
-                return Ok(payment);
-            }
+        let purpose = OutgoingPurpose::Refund { invoice: number, to: String::new() };
+        if let Some(payment) = self.payment_before(purpose, idempotency.clone()).await? {
+            return self.go_on(payment).await;
         }
-        let planned = self.plan_refund(number, id, &draft).await?;
-        let Planned { purpose, spending, .. } = &planned;
-        let claim = self.next_claim();
-        let reserve = Reserve {
-            purpose: purpose.clone(),
-            spending: *spending,
-            idempotency: idempotency.clone(),
-            claim,
-            now: self.now(),
-        };
-        let reserved = self.store.execute(reserve).await.map_err(Error::from);
-        let reservation = match self.or_release(claim, reserved).await? {
-            Reserved::Before(payment) => return Ok(*payment),
-            Reserved::Now(reservation) => reservation,
-        };
-        let recorded = self.record_refund(planned, reservation, idempotency).await;
-        let payment = self.or_release(claim, recorded).await?;
-        self.send(payment).await
+        let (_, plan) = self.plan_refund(number, id, &draft).await?;
+        self.make(Plan { idempotency, ..plan }, Plan::reserve, |_| None).await
     }
 
-    /// Decides the amount and the destination of a refund.
+    /// Decides the amount and the destination of a refund. Returns the destination, and the
+    /// payment to it.
     async fn plan_refund(
         &self,
         number: u64,
         id: &str,
         draft: &RefundDraft,
-    ) -> Result<Planned, Error> {
+    ) -> Result<(String, Plan), Error> {
         let refundable = self.store.get(GetRefundable(number, self.expiry_time())).await?;
         let fee_rate = self.sending_fee_rate().await?;
         let satoshis = amount(draft, &refundable).ok_or_else(|| nothing_left(id))?;
@@ -149,10 +119,11 @@ impl Wallet {
             return Err(Refusal::RefundTooLarge { satoshis, left: refundable.left() }.into());
         }
         let to = self.refund_destination(draft, refundable)?;
-        let spending = Spending { satoshis, output_bytes: to.output_bytes(), fee_rate };
-        check_limit(spending.needed(1), Some(self.settings.pay_limit))?;
-        let purpose = OutgoingPurpose::Refund { invoice: number, to: to.text().to_owned() };
-        Ok(Planned { to, purpose, spending })
+        let (outputs, to) = (vec![to.output(satoshis)], to.text().to_owned());
+        let purpose = OutgoingPurpose::Refund { invoice: number, to: to.clone() };
+        let plan = Plan::new(purpose, outputs, fee_rate);
+        check_limit(plan.spending.needed(1), Some(self.settings.pay_limit))?;
+        Ok((to, plan))
     }
 
     fn refund_destination(
@@ -167,21 +138,6 @@ impl Wallet {
         let to = refundable.to.ok_or(Error::RefundToNeeded)?;
         // A payer may name a destination that this wallet cannot pay to, such as a handle.
         Destination::of_either(&to, network).map_err(|_| Error::RefundToNeeded)
-    }
-
-    async fn record_refund(
-        &self,
-        planned: Planned,
-        reservation: Reservation,
-        idempotency: Option<IdempotencyKey>,
-    ) -> Result<OutgoingPayment, Error> {
-        self.check_cost(&reservation)?;
-        let Planned { to, purpose, spending: Spending { satoshis, .. } } = planned;
-        let transaction = self.sign(&[to.output(satoshis)], &reservation.selection)?;
-        let expires_at = None;
-        let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
-        let record = Record { payment, posting: None, idempotency, now: self.now() };
-        Ok(self.store.execute(record).await?)
     }
 }
 

@@ -7,12 +7,11 @@ use bsv_tx::Network;
 
 use super::destination::Destination;
 use super::node::away;
-use super::pay::asked::check_limit;
+use super::sending::check_limit;
 use crate::error::Error;
 use crate::ledger::queries::{GetWithdrawal, GetWithdrawalsBefore};
 use crate::ledger::{
     EstimateWithdrawal, NewPayment, RecordWithdrawal, Reservation, ReserveWithdrawal,
-    ReservedWithdrawal,
 };
 use crate::model::coin::smallest_output;
 use crate::model::fields::Members;
@@ -122,13 +121,12 @@ impl Wallet {
     ) -> Result<Withdrawal, Error> {
         let reserve = self.withdrawal_to_reserve(&draft, idempotency.clone()).await?;
         let claim = reserve.claim;
-        let reserved = self.store.execute(reserve).await.map_err(Error::from);
-        let reserved = match self.or_release(claim, reserved).await? {
-            ReservedWithdrawal::Before(withdrawal) => return Ok(withdrawal),
-            ReservedWithdrawal::Now(reserved) => reserved,
-        };
-        let recorded = self.sign_and_record_withdrawal(draft, reserved, idempotency).await;
-        let withdrawal = self.or_release(claim, recorded).await?;
+        let record =
+            async |reserved| self.sign_and_record_withdrawal(draft, reserved, idempotency).await;
+        let (withdrawal, is_new) = self.reserve_and_record(claim, reserve, record).await?;
+        if !is_new {
+            return Ok(withdrawal);
+        }
         for payment in withdrawal.payments {
             self.send(payment).await?;
         }

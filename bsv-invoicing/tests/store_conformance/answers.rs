@@ -160,7 +160,7 @@ pub(super) async fn estimates(store: &impl WalletStore) {
     let spending = Spending { satoshis: 600, output_bytes: 34, fee_rate: 1000 };
     let payment = Reserve { spending, ..outgoing("a", 600) };
     let purpose = payment.purpose.clone();
-    let estimate = EstimateFee { purpose: purpose.clone(), spending, now: at(5) };
+    let estimate = EstimateFee(payment.clone());
     // A transaction of 14 bytes, an input, an output and change.
     let fee = 14 + 149 + 34 + 34;
     assert_eq!(store.execute(estimate).await.unwrap(), fee);

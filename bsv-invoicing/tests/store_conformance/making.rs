@@ -1,7 +1,7 @@
 //! Helpers of scenarios for offering, paying, cancelling and proving.
 
 use bsv_invoicing::ledger::{
-    NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Recover,
+    Command, NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Recover,
     Recovered, Reservation, Reserve, Reserved,
 };
 use bsv_invoicing::{
@@ -114,8 +114,11 @@ pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
 }
 
 /// Reserves coins for a payment that was not made before.
-pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reservation {
-    match store.reserve(payment).await.unwrap() {
+pub(super) async fn reserve(
+    store: &impl WalletStore,
+    payment: impl Command<Answer = Reserved>,
+) -> Reservation {
+    match store.execute(payment).await.unwrap() {
         Reserved::Now(reservation) => reservation,
         Reserved::Before(payment) => panic!("made before: {payment:?}"),
     }
@@ -124,7 +127,7 @@ pub(super) async fn reserve(store: &impl WalletStore, payment: Reserve) -> Reser
 /// The earlier payment, for which nothing is reserved now.
 pub(super) async fn made_before(store: &impl WalletStore, payment: Reserve) -> OutgoingPayment {
     match store.reserve(payment).await.unwrap() {
-        Reserved::Before(payment) => *payment,
+        Reserved::Before(payment) => payment,
         Reserved::Now(reservation) => panic!("coins are reserved: {reservation:?}"),
     }
 }
@@ -158,7 +161,7 @@ pub(super) fn signed(payment: &Reserve, reservation: &Reservation) -> Record {
 /// Reserves coins, signs and records, unless that was done before.
 pub(super) async fn pay(store: &impl WalletStore, payment: Reserve) -> Answer<OutgoingPayment> {
     match store.reserve(payment.clone()).await? {
-        Reserved::Before(payment) => Ok(*payment),
+        Reserved::Before(payment) => Ok(payment),
         Reserved::Now(reservation) => store.record_payment(signed(&payment, &reservation)).await,
     }
 }

@@ -137,7 +137,7 @@ pub(super) async fn consolidated(store: &impl WalletStore) {
     let consolidate =
         |up_to_height| ReserveConsolidation { fee_rate: 0, least: 20, up_to_height, claim: CLAIM };
     assert_refused!(store.execute(consolidate(8)).await, Refusal::NothingDue);
-    let reservation = store.execute(consolidate(9)).await.unwrap();
+    let reservation = reserve(store, consolidate(9)).await;
     let amounts: Vec<_> = reservation.selection.coins.iter().map(|coin| coin.satoshis).collect();
     assert_eq!(amounts, [[7; 499].as_slice(), &[8]].concat());
     assert_eq!(reservation.selection.change.unwrap().satoshis, 499 * 7 + 8);
@@ -172,11 +172,11 @@ pub(super) async fn not_consolidated(store: &impl WalletStore) {
     let consolidate =
         |least, fee_rate| ReserveConsolidation { fee_rate, least, up_to_height: 9, claim: CLAIM };
     assert_refused!(store.execute(consolidate(6, 1000)).await, Refusal::NothingDue);
-    let reservation = store.execute(consolidate(5, 1000)).await.unwrap();
+    let reservation = reserve(store, consolidate(5, 1000)).await;
     let coins: Vec<_> = reservation.selection.coins.iter().map(|coin| coin.satoshis).collect();
     assert_eq!(coins, [149, 149, 300, 300, 300]);
     store.release(reservation.number).await.unwrap();
     assert_refused!(store.execute(consolidate(1, 1900)).await, Refusal::NothingDue);
-    let reservation = store.execute(consolidate(6, 0)).await.unwrap();
+    let reservation = reserve(store, consolidate(6, 0)).await;
     assert_eq!(reservation.selection.change.unwrap().satoshis, 148 + 2 * 149 + 3 * 300);
 }

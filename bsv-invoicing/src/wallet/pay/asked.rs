@@ -9,25 +9,23 @@ use reqwest::Url;
 use super::payable::check_payable_outputs;
 use crate::dpp::{FeeRate, ReceivedTerms, TermsError};
 use crate::error::Error;
-use crate::model::coin::{Spending, encoded_len};
 use crate::model::idempotency::IdempotencyKey;
+use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
+use crate::wallet::sending::{Plan, check_limit};
 
 /// How long terms are valid if they do not say.
 const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
 
 /// A payment that terms ask for.
 pub(super) struct Asked {
-    pub(super) url: Url,
+    pub(super) plan: Plan,
+    pub(super) terms: ReceivedTerms,
     /// The URL that the payment is posted to.
     pub(super) posting_url: Url,
-    pub(super) terms: ReceivedTerms,
-    pub(super) outputs: Vec<TxOut>,
-    pub(super) spending: Spending,
     pub(super) expires_at: Timestamp,
-    pub(super) idempotency: Option<IdempotencyKey>,
 }
 
 impl Wallet {
@@ -42,7 +40,7 @@ impl Wallet {
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let (terms, posting_url) = self.payee.terms(url, self.settings.network).await?;
         let asked = self.asked(url, posting_url, terms, idempotency)?;
-        check_payable_outputs(&asked.outputs, &policy)?;
+        check_payable_outputs(&asked.plan.outputs, &policy)?;
         Ok(asked)
     }
 
@@ -71,12 +69,11 @@ impl Wallet {
         if fee_rate > limit {
             return Err(Error::FeeTooHigh { asked: fee_rate, limit });
         }
-        let outputs = terms_outputs(&received);
-        let output_bytes = encoded_len(&outputs);
-        let spending = Spending { satoshis: terms.satoshis(), output_bytes, fee_rate };
-        check_limit(spending.needed(1), Some(self.settings.pay_limit))?;
-        let (url, terms) = (url.clone(), received);
-        Ok(Asked { url, posting_url, terms, outputs, spending, expires_at, idempotency })
+        let purpose = OutgoingPurpose::Url(url.to_string());
+        let plan = Plan::new(purpose, terms_outputs(&received), fee_rate);
+        check_limit(plan.spending.needed(1), Some(self.settings.pay_limit))?;
+        let plan = Plan { expires_at: Some(expires_at), idempotency, ..plan };
+        Ok(Asked { plan, terms: received, posting_url, expires_at })
     }
 }
 
@@ -103,13 +100,5 @@ impl From<TermsError> for Error {
             TermsError::Malformed(_) => Self::PayeeNonsense(error.to_string()),
             error => Self::PayeeRefuses(error.to_string()),
         }
-    }
-}
-
-/// Fails if a cost is higher than its limit, in satoshis.
-pub(in crate::wallet) fn check_limit(asked: u64, limit: Option<u64>) -> Result<(), Error> {
-    match limit {
-        Some(limit) if asked > limit => Err(Error::OverLimit { asked, limit }),
-        _ => Ok(()),
     }
 }

@@ -1,12 +1,9 @@
 //! Queries of payments by the wallet.
 
-use reqwest::Url;
-
 use crate::error::Error;
-use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore, GetOutgoingFor};
-use crate::ledger::{FindPayment, Refusal};
-use crate::model::idempotency::IdempotencyKey;
-use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
+use crate::ledger::Refusal;
+use crate::ledger::queries::{CountOpenPayments, GetOutgoing, GetOutgoingBefore};
+use crate::model::outgoing::{OutgoingPayment, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -31,19 +28,6 @@ impl Wallet {
     ) -> Result<(OutgoingPayment, Posting), Error> {
         let payment = self.store.get(GetOutgoing(number)).await?;
         Ok(payment.ok_or(Refusal::UnknownPayment(number))?)
-    }
-
-    /// The earlier payment to this URL or with this idempotency key.
-    pub(super) async fn payment_before(
-        &self,
-        url: &Url,
-        idempotency: Option<IdempotencyKey>,
-    ) -> Result<Option<OutgoingPayment>, Error> {
-        let (purpose, now) = (OutgoingPurpose::Url(url.to_string()), self.now());
-        if idempotency.is_none() {
-            return Ok(self.store.get(GetOutgoingFor(purpose)).await?);
-        }
-        Ok(self.store.execute(FindPayment { purpose, idempotency, now }).await?)
     }
 
     /// How many payments by the wallet wait for their payee, or for the network to show them.

@@ -20,9 +20,14 @@ use crate::wallet::node::{NO_INDEX, unknown};
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
 impl Wallet {
-    /// Continues a payment that has begun.
-    pub(super) async fn go_on(&self, payment: OutgoingPayment) -> Result<OutgoingPayment, Error> {
+    /// Answers a request for which there is a payment already. A payment to a URL is sent again
+    /// while its outcome is open. Others are only followed.
+    pub(in crate::wallet) async fn go_on(
+        &self,
+        payment: OutgoingPayment,
+    ) -> Result<OutgoingPayment, Error> {
         match payment.state {
+            _ if payment.purpose.url().is_none() => Ok(payment),
             OutgoingState::Open => self.send(payment).await,
             OutgoingState::Unseen => self.pass_on(payment.number).await,
             OutgoingState::Settled | OutgoingState::Waiting | OutgoingState::Contested => {

@@ -1,11 +1,9 @@
 use super::asked::Asked;
-use super::asked::check_limit;
 use super::draft::{amount_of_link, payment_url};
 use crate::error::Error;
-use crate::ledger::EstimateFee;
+use crate::model::coin::Spending;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose};
 use crate::model::time::Timestamp;
-use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
 /// What paying to a payment URL would do.
@@ -39,19 +37,18 @@ impl Wallet {
     pub async fn preview_payment(&self, pay_to_url: &str) -> Result<PaymentPreview, Error> {
         let url = payment_url(pay_to_url)?;
         self.check_caught_up().await?;
-        if let Some(payment) = self.payment_before(&url, None).await? {
+        let purpose = OutgoingPurpose::Url(url.to_string());
+        if let Some(payment) = self.payment_before(purpose, None).await? {
             return Ok(PaymentPreview::Made(Box::new(payment)));
         }
-        let Asked { terms, spending, expires_at, .. } = self.ask(&url, None).await?;
-        let purpose = OutgoingPurpose::Url(url.to_string());
-        let fee = self.store.execute(EstimateFee { purpose, spending, now: self.now() }).await?;
-        check_limit(spending.satoshis.saturating_add(fee), Some(self.settings.pay_limit))?;
+        let Asked { plan, terms, expires_at, .. } = self.ask(&url, None).await?;
+        let fee = self.estimate(&plan).await?;
         let host = url.host_str().unwrap_or_default();
         let payee = match terms.terms.merchant.name.as_str() {
             "" => host.to_owned(),
             name => format!("{name} ({host})"),
         };
-        let (satoshis, fee_rate) = (spending.satoshis, spending.fee_rate);
+        let Spending { satoshis, fee_rate, .. } = plan.spending;
         Ok(PaymentPreview::Asked {
             payee,
             memo: terms.terms.memo,
