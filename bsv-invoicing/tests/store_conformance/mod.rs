@@ -147,6 +147,7 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     check::<P>("keys of the backlog are watched", noticed::backlog).await;
+    check::<P>("as many keys as before are watched beyond a found one", noticed::found_ahead).await;
     check::<P>("refunds go where all payers agree", refunds::agreed).await;
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
