@@ -265,7 +265,6 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an estimate is the fee of the payment", answers::estimates).await;
     check::<P>("the scripts of change are watched", answers::change_is_watched).await;
     check::<P>("what is lacking of a transaction is known", answers::known).await;
-    check::<P>("what is recovered is checked first", answers::recovered).await;
 }
 
 /// Runs a scenario. Then compares the contents of the store with those after it was opened again.
