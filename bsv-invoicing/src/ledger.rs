@@ -41,7 +41,7 @@
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment keeps its state until the network shows it or the cancellation |
 //! | a cancellation is seen | offered, unseen | cancelled | this is the state of the payment |
-//! | [`Notice`], [`Recover`] (the network shows a transaction that nobody announced) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |
+//! | [`Notice`] (the network shows a transaction that nobody announced) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |
 //!
 //! A displaced, invalid, refused or cancelled transaction is *lost*. The wallet still follows it
 //! for a while. If the network shows a transaction, that changes every state, and nothing but the
@@ -89,7 +89,6 @@ mod payment_pages;
 pub mod queries;
 mod record;
 mod recount;
-mod recover;
 mod refunds;
 mod refusal;
 mod refuse;
@@ -136,7 +135,6 @@ pub use self::notice::{
 };
 pub use self::offer::{Offer, Offered};
 pub use self::record::{NewPayment, Record};
-pub use self::recover::{Recover, Recovered};
 pub use self::refunds::Refundable;
 pub use self::refusal::Refusal;
 pub use self::refuse::{Refuse, RefuseByPayee};
@@ -150,6 +148,7 @@ pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;
 pub use self::unassigned::GetUnassigned;
 pub use self::unfollow::Unfollow;
+pub(crate) use self::watch::KEYS_END;
 pub use self::watch::{
     ForgetNewlyWatched, GetNewlyWatched, GetWatchBacklog, GetWatched, IsWatched, Watch,
     WatchBacklogged,

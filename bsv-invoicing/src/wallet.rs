@@ -1,7 +1,6 @@
 //! The use cases of a wallet.
 
 mod audit;
-mod block_parts;
 pub(crate) mod books;
 mod catch_up;
 mod channel;
@@ -13,6 +12,7 @@ mod event_tail;
 mod events;
 pub(crate) mod follow;
 mod invoices;
+mod look_ahead;
 pub(crate) mod mempool_entries;
 mod movements;
 mod node;
@@ -24,7 +24,6 @@ pub(crate) mod recover;
 pub(crate) mod refund;
 mod run;
 mod running;
-pub(crate) mod search;
 pub(crate) mod seed;
 mod sending;
 mod settings;

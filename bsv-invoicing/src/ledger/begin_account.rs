@@ -1,17 +1,12 @@
 //! A new account of keys begins.
 
-use crate::ledger::rows::{
-    AccountStart, Accounts, CatchUp, FollowedTip, WalletStoreError, WatchBacklog,
-};
+use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, WalletStoreError};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
-/// How many keys of the previous account may have been given out after the backup was made. The
-/// wallet watches them.
-const UNKNOWN_KEYS: u32 = 100_000;
-
 /// Takes new keys from another account from now on. This is needed after a restore, because
-/// somebody may know keys that were given out after the backup was made.
+/// somebody may know keys that were given out after the backup was made. The wallet watches these
+/// keys of the account before.
 #[derive(Clone, Copy, Debug)]
 pub struct BeginAccount {
     /// The account to begin. If it or a later one was used, the account after the last used one
@@ -31,10 +26,12 @@ impl Command for BeginAccount {
         let last_invoice_before = books.figures.last_invoice;
         let last_user_before = books.figures.last_user;
         let given_out = last_invoice_before - books.figures.last_invoice_before;
-        let from = u32::try_from(given_out + 1).unwrap_or(u32::MAX);
-        let first = KeyPath { account: used, chain: Chain::Receive, index: from };
-        let end = from.saturating_add(UNKNOWN_KEYS).min(1 << 31);
-        books.rows.put::<WatchBacklog>(first, &end)?;
+        for (chain, next) in
+            [(Chain::Receive, given_out + 1), (Chain::Change, books.figures.last_change)]
+        {
+            let index = u32::try_from(next).unwrap_or(u32::MAX);
+            books.watch_ahead(KeyPath { account: used, chain, index })?;
+        }
         let start = AccountStart { last_invoice_before, last_user_before };
         books.rows.put::<Accounts>(account, &start)?;
         if self.is_behind {

@@ -237,6 +237,9 @@ impl Books<'_> {
         let (number, record) = self.add_transaction(transaction, purpose, satoshis, came_at)?;
         let receipts: Vec<_> = own.receipts.iter().map(|it| it.of(number)).collect();
         self.add_receipts(number, &receipts)?;
+        for receipt in &own.receipts {
+            self.note_used(receipt.key)?;
+        }
         for key in &own.spends {
             self.add_spend(number, *key)?;
         }

@@ -375,7 +375,8 @@ kinds! {
     /// last one stays.
     NewlyWatched = 21, "newly_watched": u64 => [u8; 20];
     /// Keys that will be watched, and whose hashes are not stored yet: the first key to the index
-    /// after the last one.
+    /// after the last one. If there are none, the index of both is the one after the last key that is
+    /// watched.
     WatchBacklog = 22, "watch_backlog": KeyPath => u32;
     /// The place from which on blocks must be read again.
     Rescan = 23, "rescan": () => RescanFrom;

@@ -5,7 +5,7 @@ use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
 /// Skips numbers of keys of account 0, because somebody may know the keys. The wallet watches them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkipNumbers {
     /// Skips the numbers of invoices up to this one.
     pub invoices: u32,
@@ -13,6 +13,8 @@ pub struct SkipNumbers {
     pub users: u32,
     /// Skips this many keys for change.
     pub change: u32,
+    /// The last used keys of further accounts. The wallet watches the keys before and after them.
+    pub used: Vec<KeyPath>,
 }
 
 impl Command for SkipNumbers {
@@ -30,6 +32,10 @@ impl Command for SkipNumbers {
         ];
         for (chain, index, end) in keys.into_iter().filter(|(_, index, end)| index < end) {
             books.rows.put::<WatchBacklog>(KeyPath { account: 0, chain, index }, &end)?;
+        }
+        for key in &self.used {
+            books.watch_ahead(KeyPath { index: 0, ..*key })?;
+            books.note_used(*key)?;
         }
         Ok(())
     }

@@ -5,8 +5,22 @@ use bsv_tx::Script;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{Engine, NewlyWatched, WalletStoreError, WatchBacklog, Watched};
 use crate::ledger::{Books, Command, Query};
-use crate::model::coin::{Change, KeyPath};
+use crate::model::coin::{Chain, Change, KeyPath};
 use crate::model::process::ProcessId;
+
+/// Keys can be derived for numbers below this.
+pub(crate) const KEYS_END: u32 = 1 << 31;
+
+/// How many keys beyond the last used one of an earlier account are watched, because they may have
+/// been given out after a backup was made. Keys for change are used one after the other, except for
+/// those of payments that were not made.
+fn lookahead(chain: Chain) -> u32 {
+    match chain {
+        Chain::Receive => 100_000,
+        Chain::Change => 1_000,
+        Chain::User => 0,
+    }
+}
 
 /// Watches the P2PKH scripts of keys, for ever.
 #[derive(Clone, Debug)]
@@ -43,6 +57,29 @@ impl Books<'_> {
         Ok(())
     }
 
+    /// Watches a key of an earlier account that was not used, and those that follow.
+    pub(crate) fn watch_ahead(&mut self, from: KeyPath) -> Result<(), WalletStoreError> {
+        let end = from.index.saturating_add(lookahead(from.chain)).min(KEYS_END);
+        self.rows.put::<WatchBacklog>(from, &end)
+    }
+
+    /// Takes note that a key is used. If it is one of an earlier account, as many keys as before are
+    /// watched beyond it.
+    pub(crate) fn note_used(&mut self, key: KeyPath) -> Result<(), WalletStoreError> {
+        if u64::from(key.account) == self.figures.account {
+            return Ok(());
+        }
+        let of_chain = KeyPath { index: 0, ..key }..=KeyPath { index: u32::MAX, ..key };
+        let last = self.rows.first::<WatchBacklog>(of_chain, Descending, 1)?;
+        let Some((from, end)) = last.first() else { return Ok(()) };
+        let ahead = lookahead(key.chain).saturating_add(1);
+        let moved = key.index.saturating_add(ahead).min(KEYS_END);
+        if *end < moved {
+            self.rows.put::<WatchBacklog>(*from, &moved)?;
+        }
+        Ok(())
+    }
+
     /// Watches the script of a change output, because everybody can see it in the chain.
     pub(crate) fn watch_change(
         &mut self,
@@ -75,10 +112,7 @@ impl Command for WatchBacklogged {
         let count = u32::try_from(self.hashes.len()).unwrap_or(u32::MAX);
         let index = self.from.index.saturating_add(count);
         books.rows.remove::<WatchBacklog>(self.from)?;
-        if index < end {
-            books.rows.put::<WatchBacklog>(KeyPath { index, ..self.from }, &end)?;
-        }
-        Ok(())
+        books.rows.put::<WatchBacklog>(KeyPath { index, ..self.from }, &end)
     }
 }
 
@@ -90,7 +124,8 @@ impl Query for GetWatchBacklog {
     type Answer = Option<(KeyPath, u32)>;
 
     fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
-        Ok(rows.first::<WatchBacklog>(.., Ascending, 1)?.pop())
+        let mut backlog = rows.range::<WatchBacklog>(..)?.into_iter();
+        Ok(backlog.find(|(from, end)| from.index < *end))
     }
 }
 

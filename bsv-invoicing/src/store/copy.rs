@@ -80,22 +80,29 @@ mod tests {
 
     use super::*;
     use crate::ledger::rows::Table;
-    use crate::ledger::{Recover, Recovered};
+    use crate::ledger::{Notice, Noticed, ShownPlace, Watch};
+    use crate::model::coin::{Chain, KeyPath};
     use crate::model::time::Timestamp;
     use crate::store::RedbWalletStore;
 
-    /// A transaction of about this length.
-    fn found(number: u64, len: usize) -> Recovered {
-        let locking_script = Script::from_bytes(vec![7; len]);
+    const HASH: [u8; 20] = [9; 20];
+
+    fn now() -> Timestamp {
+        Timestamp::from_micros(1)
+    }
+
+    /// A transaction of about this length that pays the wallet.
+    fn found(satoshis: u64, len: usize) -> Noticed {
+        let output = |locking_script| TxOut { satoshis, locking_script };
+        let scripts = [Script::p2pkh(&HASH), Script::from_bytes(vec![7; len])];
         let transaction = Transaction {
             version: 1,
             inputs: Vec::new(),
-            outputs: vec![TxOut { satoshis: number, locking_script }],
+            outputs: scripts.map(output).to_vec(),
             lock_time: 0,
         };
-        let (receipts, spends) = (Vec::new(), Vec::new());
-        let (transaction, at) = ((&transaction).into(), Timestamp::from_micros(1));
-        Recovered { number, transaction, proof: None, receipts, spends, at }
+        let place = ShownPlace::Mempool { is_fee_sufficient: true };
+        Noticed { transaction: (&transaction).into(), place, came_at: now() }
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -104,8 +111,10 @@ mod tests {
         let lock = DirLock::acquire(dir.path(), "test").unwrap();
         let store = RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap();
         let lens = [600_000, 600_000, 2_000_000, 10, 10, 600_000, 10];
-        let found = (1..).zip(lens).map(|(number, len)| found(number, len)).collect();
-        store.execute(Recover { found }).await.unwrap();
+        let key = KeyPath { account: 0, chain: Chain::Change, index: 0 };
+        store.execute(Watch { keys: vec![(HASH, key)] }).await.unwrap();
+        let shown = (1..).zip(lens).map(|(satoshis, len)| found(satoshis, len)).collect();
+        store.execute(Notice { shown, now: now() }).await.unwrap();
         let (sender, pages) = mpsc::channel();
         let number = |key: &Vec<u8>| u64::from_be_bytes(key.as_slice().try_into().unwrap());
         let note = move |page: RowPage| {

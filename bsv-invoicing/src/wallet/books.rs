@@ -10,17 +10,19 @@ use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
-use crate::ledger::Recovered;
 use crate::ledger::items::{
     FoldLedger, LedgerCoin, LedgerInvoice, LedgerItem, LedgerSpend, LedgerSpender, LedgerTotals,
     LedgerTransaction,
 };
+use crate::ledger::queries::{GetAccounts, GetFigures};
 use crate::model::coin::Chain;
 use crate::model::transaction::{Purpose, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
+use crate::wallet::look_ahead::LookAhead;
 use crate::wallet::node::away;
 use crate::wallet::seed::WalletKeys;
+use crate::wallet::watch::{Missing, Search};
 
 /// The result of verifying the books.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl Wallet {
         };
         let read = self.store.verify(FoldLedger { start: Books::default(), step });
         let (books, asked) = tokio::join!(read, self.ask_about_coins(coins));
-        let Books { mut check, blocks, .. } = books?;
+        let Books { mut check, blocks, last_change, .. } = books?;
         check.blocks = blocks.len() as u64;
         if let Some(node) = &self.node {
             asked?.into_iter().for_each(|difference| check.differ(difference));
@@ -99,36 +101,36 @@ impl Wallet {
                 Some(count_in_chain(&node.operating, &blocks, &mut check).await?);
         }
         if let Some(from_height) = from_height {
-            self.find_missing(from_height, &mut check).await?;
+            self.find_missing(from_height, last_change, &mut check).await?;
             check.searched_from = Some(from_height);
         }
         Ok(check)
     }
 
-    /// Finds the transactions of the wallet from a height on that the books lack.
-    async fn find_missing(&self, from_height: u32, check: &mut BooksCheck) -> Result<(), Error> {
-        let node = &self.node()?.operating;
-        let mut search = self.search_of_books(0).await?;
-        let tip = node.tip().await.map_err(away)?;
-        let mut last = None;
-        for height in from_height..=tip.height {
-            let mut block = search.begin_block(node, height, &mut last).await?;
-            loop {
-                let found = search.next_found(&mut block).await?;
-                if found.is_empty() {
-                    break;
-                }
-                found.iter().for_each(|it| check.differ(missing(it, &format!("block {height}"))));
-            }
-        }
-        let mut mempool = search.begin_mempool(node).await?;
-        loop {
-            let found = search.next_in_mempool(node, &mut mempool, self.now()).await?;
-            if found.is_empty() {
-                return Ok(());
-            }
-            found.iter().for_each(|it| check.differ(missing(it, "the mempool")));
-        }
+    /// Finds the transactions of the wallet from a height on that the books lack. They may pay any key
+    /// that was given out.
+    async fn find_missing(
+        &self,
+        from_height: u32,
+        last_change: HashMap<u32, u64>,
+        check: &mut BooksCheck,
+    ) -> Result<(), Error> {
+        let last_invoice = self.store.get(GetFigures).await?.last_invoice;
+        let accounts = self.store.list(GetAccounts).await?;
+        let starts = accounts.iter().map(|(number, it)| (*number, it.last_invoice_before));
+        let starts = [(0, 0)].into_iter().chain(starts);
+        let ends = accounts.iter().map(|(_, it)| it.last_invoice_before).chain([last_invoice]);
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let receive = starts
+            .zip(ends)
+            .map(|((number, start), end)| (number, Chain::Receive, count(end - start + 1)));
+        let change =
+            last_change.into_iter().map(|(number, used)| (number, Chain::Change, count(used)));
+        let keys = LookAhead::up_to(&self.keys, receive.chain(change), 0)?;
+        let tell = &mut |difference| check.differ(difference);
+        let mut search = Search { keys, missing: Some(Missing::new(tell)) };
+        self.walk(&self.node()?.operating, from_height, &mut search, &mut |_, _| ()).await?;
+        Ok(())
     }
 
     /// Asks the node about coins, and returns the differences.
@@ -156,18 +158,6 @@ impl Wallet {
         }
         Ok(differences)
     }
-}
-
-fn missing(found: &Recovered, place: &str) -> String {
-    let Recovered { transaction, spends, .. } = found;
-    let amounts = found.amounts().ok().flatten().unwrap_or_default();
-    let paid = amounts.into_iter().fold(0, u64::saturating_add);
-    format!(
-        "the books lack transaction {} in {place}, which pays {paid} satoshis to the wallet and \
-         spends {} of its coins",
-        transaction.txid,
-        spends.len()
-    )
 }
 
 /// How many coins the node is asked about at once.

@@ -7,19 +7,15 @@ use bsv_network::{ChainTip, NodeRpc};
 use bsv_tx::KeyError;
 
 use crate::error::Error;
-use crate::ledger::items::{FoldLedger, LedgerItem, LedgerTransaction};
-use crate::ledger::queries::{GetAccounts, GetCatchUp, GetFigures, GetLastEventAt};
+use crate::ledger::queries::{GetCatchUp, GetLastEventAt};
 use crate::ledger::{BeginAccount, CaughtUp, NameLog};
-use crate::model::coin::Chain;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
-use crate::model::transaction::TransactionState;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
-use crate::wallet::recover::DEFAULT_LOOKAHEAD;
-use crate::wallet::search::{KnownBooks, Search};
 use crate::wallet::seed::account_of;
+use crate::wallet::watch::Search;
 
 /// How many blocks before the last followed one are read again, because that one may have left the
 /// chain.
@@ -67,49 +63,12 @@ impl Wallet {
         };
         let from = from.min(tip.height);
         tracing::info!("the wallet comes from a backup: reading the blocks from height {from} on");
-        let mut search = self.search_of_books(DEFAULT_LOOKAHEAD).await?;
-        let read = self.walk(node, &mut search, from, &mut |_, _| ()).await?;
+        self.prepare_to_read().await?;
+        let read = self.walk(node, from, &mut Search::default(), &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
-        tracing::info!("the wallet has caught up with the chain up to height {}", read.height);
+        let height = read.map_or(from, |block| block.height);
+        tracing::info!("the wallet has caught up with the chain up to height {height}");
         Ok(())
-    }
-
-    /// A search for transactions that the books lack.
-    pub(crate) async fn search_of_books(&self, lookahead: u32) -> Result<Search, Error> {
-        let step = |books: &mut KnownBooks, item| {
-            if let LedgerItem::Transaction(transaction) = item {
-                add(books, &transaction);
-            }
-        };
-        let fold = FoldLedger { start: KnownBooks::default(), step };
-        let mut books = self.store.verify(fold).await?;
-        let figures = self.store.get(GetFigures).await?;
-        books.last_number = figures.last_transaction;
-        let mut accounts = self.store.list(GetAccounts).await?.into_iter().peekable();
-        let (mut number, mut start) = (0, 0);
-        loop {
-            let end = accounts.peek().map(|(_, next)| next.last_invoice_before);
-            let count = end.unwrap_or(figures.last_invoice) - start;
-            let count = u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
-            books.used.push((number, Chain::Receive, count));
-            let Some((next, account)) = accounts.next() else { break };
-            (number, start) = (next, account.last_invoice_before);
-        }
-        Search::of_books(&self.keys, books, lookahead)
-    }
-}
-
-fn add(books: &mut KnownBooks, it: &LedgerTransaction) {
-    books.transactions.insert(it.txid);
-    for coin in &it.coins {
-        let outpoint = bsv_tx::OutPoint { txid: it.txid, vout: coin.vout };
-        let is_spent = coin.spender.as_ref().and_then(|spender| spender.state);
-        if it.state.counts() && !is_spent.is_some_and(TransactionState::spends) {
-            books.coins.insert(outpoint, it.number);
-        }
-        if coin.key.chain == Chain::Change {
-            books.used.push((coin.key.account, Chain::Change, coin.key.index.saturating_add(1)));
-        }
     }
 }
 

@@ -1,16 +1,14 @@
 //! Finding a wallet's coins with only its words, by walking the chain.
 
-use bsv_network::NodeRpc;
-
 use crate::error::Error;
-use crate::ledger::rows::FollowedBlock;
-use crate::ledger::{BeginAccount, Recover, SkipNumbers};
+use crate::ledger::queries::GetFigures;
+use crate::ledger::{BeginAccount, SkipNumbers};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
-use crate::wallet::search::Search;
+use crate::wallet::look_ahead::LookAhead;
 use crate::wallet::seed::account_of;
+use crate::wallet::watch::{Search, tip_from};
 
 /// How many keys in a row may be unused before the next used one.
 pub const DEFAULT_LOOKAHEAD: u32 = 100_000;
@@ -52,68 +50,34 @@ impl Wallet {
         mut progress: impl FnMut(u32, u32),
     ) -> Result<Recovery, Error> {
         let node = &self.node()?.operating;
-        let mut search = Search::of_words(&self.keys, walk.lookahead)?;
-        let tip = self.walk(node, &mut search, walk.from_height, &mut progress).await?;
+        tip_from(node, walk.from_height).await?;
+        let keys = LookAhead::of_words(&self.keys, walk.lookahead)?;
+        let mut search = Search { keys, missing: None };
+        let tip = self.walk(node, walk.from_height, &mut search, &mut progress).await?;
+        let tip = tip.ok_or_else(|| Error::BadChain("the chain became shorter".to_owned()))?;
         self.follow_tip(tip).await?;
-        self.store.execute(search.used_numbers(walk.lookahead)).await?;
-        let last_used = search.used_accounts().max().unwrap_or(0);
+        self.store.execute(search.keys.used_numbers()).await?;
+        let last_used = search.keys.last_used().map(|key| key.account).max().unwrap_or(0);
         let account = account_of(Timestamp::of_system()).max(last_used + 1);
         self.store.execute(BeginAccount { account, is_behind: false }).await?;
+        let figures = self.store.get(GetFigures).await?;
         Ok(Recovery {
             height: tip.height,
-            transactions: search.last_number(),
-            coins: search.coins_left(),
-            balance: self.balance().await?,
+            transactions: figures.last_transaction,
+            coins: figures.holdings.coins,
+            balance: figures.holdings.balance(),
         })
-    }
-
-    /// Stores what a search finds in the blocks from a height on and in the mempool. Returns the
-    /// last block that was read. It may have left the main chain since.
-    pub(crate) async fn walk(
-        &self,
-        node: &NodeRpc,
-        search: &mut Search,
-        from_height: u32,
-        progress: &mut impl FnMut(u32, u32),
-    ) -> Result<FollowedBlock, Error> {
-        let mut tip = node.tip().await.map_err(away)?;
-        if from_height > tip.height {
-            let last = tip.height;
-            let reason = format!("block {from_height} is beyond the node's last one, {last}");
-            return Err(Error::BadChain(reason));
-        }
-        let (mut height, mut last) = (from_height, None);
-        while height <= tip.height {
-            progress(height, tip.height);
-            let mut block = search.begin_block(node, height, &mut last).await?;
-            loop {
-                let found = search.next_found(&mut block).await?;
-                if found.is_empty() {
-                    break;
-                }
-                self.store.execute(Recover { found }).await?;
-            }
-            height += 1;
-            if height > tip.height {
-                tip = node.tip().await.map_err(away)?;
-            }
-        }
-        let hash = last.expect("the walk begins at the tip or below, and reads a block");
-        let read = FollowedBlock { height: height - 1, hash };
-        let mut mempool = search.begin_mempool(node).await?;
-        loop {
-            let found = search.next_in_mempool(node, &mut mempool, self.now()).await?;
-            if found.is_empty() {
-                return Ok(read);
-            }
-            self.store.execute(Recover { found }).await?;
-        }
     }
 
     /// Skips the first keys of a new wallet whose seed was used before. This is for a wallet
     /// without a node, which cannot find its earlier transactions.
     pub async fn skip_keys(&self, lookahead: u32) -> Result<(), Error> {
-        let skip = SkipNumbers { invoices: lookahead, users: lookahead, change: lookahead };
+        let skip = SkipNumbers {
+            invoices: lookahead,
+            users: lookahead,
+            change: lookahead,
+            used: Vec::new(),
+        };
         self.store.execute(skip).await?;
         let account = account_of(Timestamp::of_system());
         self.store.execute(BeginAccount { account, is_behind: false }).await?;

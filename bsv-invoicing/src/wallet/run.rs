@@ -14,7 +14,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::claims::Held;
 use crate::wallet::follow::Following;
-use crate::wallet::watch::Watched;
+use crate::wallet::watch::{Search, Watched};
 
 /// How often the sweep runs, and how long a loop pauses.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ impl Wallet {
         let mut failing = Failing::default();
         while self.store.changes_by_others().is_some()
             && let Ok(node) = self.node()
-            && let Err(error) = self.read_mempool(&node.following).await
+            && let Err(error) = self.read_mempool(&node.following, &mut Search::default()).await
         {
             failing.warn("the node's mempool cannot be read", &error);
             sleep(PERIOD).await;

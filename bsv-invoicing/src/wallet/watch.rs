@@ -3,11 +3,15 @@
 
 mod arrivals;
 mod backlog;
+mod block_parts;
 mod blocks;
 mod filter;
 mod looked_at;
+
 mod mempool;
+mod missing;
 mod rescan;
+mod search;
 mod show;
 
 use std::sync::Arc;
@@ -17,23 +21,36 @@ use bsv_network::NodeRpc;
 use bsv_tx::Transaction;
 
 use self::arrivals::{Arrival, Arrivals};
-pub(crate) use self::filter::{Concern, Watching};
+pub(crate) use self::filter::Watching;
 pub(crate) use self::mempool::Watched;
+pub(crate) use self::missing::Missing;
+pub(crate) use self::rescan::tip_from;
+pub(crate) use self::search::Search;
 
 use crate::error::Error;
 use crate::ledger::queries::GetTxids;
 use crate::ledger::{
     ForgetNewlyWatched, GetKnown, GetNewlyWatched, GetWatched, Known, Notice, Noticed, ShownPlace,
+    Watch,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, TransactionRecord, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 
-/// How many rows are read at once to fill the filter.
+/// How many rows are read at once to fill the filter, and how many scripts are watched at once.
 const PAGE: usize = 1_000;
 
 impl Wallet {
+    /// Watches all keys that are to be watched, and fills the filter, before the chain is read.
+    /// Payers were shown a script before they paid it, so it is in the store since before the blocks
+    /// and the mempool that are read then.
+    pub(crate) async fn prepare_to_read(&self) -> Result<(), Error> {
+        self.watch_backlog().await?;
+        self.load_filter().await?;
+        self.load_new_scripts().await
+    }
+
     /// Fills the filter with all watched scripts, and with all transactions that may have outputs
     /// of the wallet.
     async fn load_filter(&self) -> Result<(), Error> {
@@ -86,27 +103,32 @@ impl Wallet {
         Ok((!known.records.is_empty() || !known.lacking.is_empty()).then_some(known))
     }
 
+    /// Watches the keys that a reading of the chain has found to be used, unless the books must not
+    /// change.
+    async fn watch_found(&self, search: &mut Search<'_>) -> Result<(), WalletStoreError> {
+        let found = search.keys.take_found();
+        if search.missing.is_none() {
+            self.watching.filter.add(found.iter().map(|(hash, _)| hash.as_slice()));
+            for keys in found.chunks(PAGE) {
+                self.store.execute(Watch { keys: keys.to_vec() }).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets a transaction from the mempool wait until it is recorded, if it concerns the wallet.
     /// Gives it back if it does not.
     fn note_arrival(
         &self,
         arrivals: &mut Arrivals,
         transaction: Transaction,
-    ) -> Option<Transaction> {
-        let filter = &self.watching.filter;
-        let Some(concern) = filter.concern_of(&transaction) else { return Some(transaction) };
-        let txid = transaction.txid();
-        let line = match concern {
-            Concern::Pays(line) => {
-                // A later transaction may spend what this one pays to the wallet.
-                filter.add(std::iter::once(txid.as_bytes().as_slice()));
-                line
-            }
-            Concern::Spends(line) => line,
-        };
+        search: &mut Search<'_>,
+    ) -> Result<Option<Transaction>, Error> {
+        let picked = search.pick_read(&self.watching.filter, &transaction)?;
+        let Some((txid, concern)) = picked else { return Ok(Some(transaction)) };
         let (transaction, came_at) = (Arc::new(transaction), self.now());
-        arrivals.add(line, Arrival { txid, transaction, came_at });
-        None
+        arrivals.add(concern.line(), Arrival { txid, transaction, came_at });
+        Ok(None)
     }
 
     /// Records those of these transactions that concern the wallet and that the mempool shows.
@@ -115,12 +137,12 @@ impl Wallet {
         node: &NodeRpc,
         transactions: Vec<Transaction>,
     ) -> Result<(), Error> {
-        let mut arrivals = Arrivals::default();
+        let (mut arrivals, mut search) = (Arrivals::default(), Search::default());
         for transaction in transactions {
-            self.note_arrival(&mut arrivals, transaction);
+            self.note_arrival(&mut arrivals, transaction, &mut search)?;
         }
         while !arrivals.is_empty() {
-            self.notice_in_mempool(node, arrivals.take()).await?;
+            self.notice_in_mempool(node, arrivals.take(), &mut search).await?;
         }
         Ok(())
     }
@@ -131,12 +153,19 @@ impl Wallet {
         &self,
         node: &NodeRpc,
         arrivals: Vec<Arrival>,
+        search: &mut Search<'_>,
     ) -> Result<bool, Error> {
+        self.watch_found(search).await?;
+        let mut has_missing = false;
         let mut news = Vec::new();
         let mut txids = Vec::new();
         for Arrival { txid, transaction, came_at } in arrivals {
             let encoded = Arc::new(EncodedTransaction::from(&*transaction));
             let known = self.known(&encoded).await?.unwrap_or_default();
+            if let Some(missing) = &mut search.missing {
+                has_missing |= missing.note(&encoded, &known, &search.keys, "the mempool");
+                continue;
+            }
             let mut spent = transaction.inputs.iter().map(|it| it.previous_output.txid);
             // The books do not have the coins of those before it yet.
             let may_spend_news = !known.is_offered && spent.any(|txid| txids.contains(&txid));
@@ -150,7 +179,7 @@ impl Wallet {
             }
         }
         if news.is_empty() {
-            return Ok(false);
+            return Ok(has_missing);
         }
         let mut entries = self.mempool_entries.of(node);
         let in_mempool = entries.ask(&txids).await?;
@@ -170,6 +199,7 @@ impl Wallet {
         let is_any_shown = !shown.is_empty();
         if is_any_shown {
             self.store.execute(Notice { shown, now: self.now() }).await?;
+            self.watch_backlog().await?;
         }
         Ok(is_any_shown)
     }

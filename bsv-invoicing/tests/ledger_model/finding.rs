@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::rows::AllFigures;
 use bsv_invoicing::ledger::{CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Watch};
-use bsv_invoicing::{Chain, EncodedTransaction, KeyPath, Purpose, TransactionState, UserDraft};
+use bsv_invoicing::{
+    Chain, EncodedTransaction, KeyPath, Purpose, ReceiptKey, TransactionState, UserDraft,
+};
 use bsv_tx::{Script, TxOut};
 
 use crate::network::Place;
@@ -17,7 +19,7 @@ use crate::world::{World, checked, pick};
 const USERS: usize = 2;
 
 /// Stands for the hash of the public key.
-fn hash_of(key: KeyPath) -> [u8; 20] {
+pub(crate) fn hash_of(key: KeyPath) -> [u8; 20] {
     let mut hash = [key.chain as u8; 20];
     hash[..4].copy_from_slice(&key.account.to_be_bytes());
     hash[4..8].copy_from_slice(&key.index.to_be_bytes());
@@ -35,7 +37,7 @@ impl World {
             false => Place::Mempool,
         };
         self.network.show(index, place);
-        self.notice(index, paid, showing.is_fee_sufficient);
+        self.notice(index, paid, BTreeSet::new(), showing.is_fee_sufficient);
     }
 
     /// The network shows a block whose coinbase transaction pays these amounts, and the wallet is
@@ -43,7 +45,7 @@ impl World {
     pub(crate) fn find_reward(&mut self, outputs: &[(Payee, u64)]) {
         let Some((outputs, paid)) = self.watched_outputs(outputs) else { return };
         let index = self.network.mine_coinbase(outputs);
-        self.notice(index, paid, true);
+        self.notice(index, paid, BTreeSet::new(), true);
     }
 
     /// Outputs of these amounts with a stranger's change, and those of them that the wallet
@@ -68,7 +70,14 @@ impl World {
         Some((outputs, paid))
     }
 
-    fn notice(&mut self, index: usize, paid: BTreeMap<u32, Output>, is_fee_sufficient: bool) {
+    /// The wallet is told of a transaction that it does not know, with what that pays to it and spends.
+    pub(crate) fn notice(
+        &mut self,
+        index: usize,
+        paid: BTreeMap<u32, Output>,
+        spends: BTreeSet<ReceiptKey>,
+        is_fee_sufficient: bool,
+    ) {
         let (place, state) = match self.network.place(index) {
             Place::Block(block) => {
                 (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
@@ -87,7 +96,7 @@ impl World {
                 Some(_) => Purpose::Coinbase,
                 None => Purpose::Found,
             };
-            world.told.add(number, (index, purpose, came_at), paid, BTreeSet::new());
+            world.told.add(number, (index, purpose, came_at), paid, spends);
             let entry = world.told.entries.get_mut(&number).unwrap();
             entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
             world.told.show(number, state, at);

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use bsv_invoicing::ledger::rows::{AllFigures, FollowedBlock};
+use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
-    Recover, Recovered, Refusal, See,
+    Refusal, See, Watch,
 };
 use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, ShownAs, TransactionState};
 
+use bsv_tx::{Script, TxOut};
+
+use crate::finding::hash_of;
 use crate::network::Place;
 use crate::steps::{Parents, Pick, Showing};
 use crate::told::{Output, counts};
-use crate::world::{World, checked, followed, pick, proof};
+use crate::world::{World, checked, followed, pick};
 
 impl World {
     /// The network shows a transaction, and the wallet is told.
@@ -200,9 +203,18 @@ impl World {
             None => self.network.strangers_coin(),
         };
         let to_invoice = to_invoice.and_then(|it| self.any_invoice(it));
-        let Some(index) = self.network.add(&[input], &[satoshis], Vec::new(), false) else {
-            return;
+        let key = match to_invoice {
+            Some(invoice) => self.told.invoices[&invoice].key,
+            None => {
+                let index = 1_000_000 + u32::try_from(self.network.transactions.len()).unwrap();
+                KeyPath { account: self.account, chain: Chain::Change, index }
+            }
         };
+        let locking_script = Script::p2pkh(&hash_of(key));
+        self.execute(&Watch { keys: vec![(hash_of(key), key)] }, |_, _| ()).unwrap();
+        let outputs = vec![TxOut { satoshis, locking_script }];
+        let index = self.network.add_outputs(&[input], outputs, Vec::new(), false);
+        let Some(index) = index else { return };
         if self.network.rival_block(index).is_some() || self.network.is_orphan(index) {
             return;
         }
@@ -211,38 +223,8 @@ impl World {
             false => Place::Mempool,
         };
         self.network.show(index, place);
-        let key = match to_invoice {
-            Some(invoice) => self.told.invoices[&invoice].key,
-            None => {
-                let index = 1_000_000 + u32::try_from(index).unwrap();
-                KeyPath { account: self.account, chain: Chain::Change, index }
-            }
-        };
-        let block = match place {
-            Place::Block(block) => Some(block),
-            Place::Nowhere | Place::Mempool => None,
-        };
-        let last = self.rows.get::<AllFigures>(&()).map_or(0, |it| it.last_transaction);
-        let found = Recovered {
-            number: last + 1,
-            transaction: (&self.network.transactions[index].transaction).into(),
-            proof: block.map(proof),
-            receipts: vec![(0, key)],
-            spends: spent.into_iter().collect(),
-            at: self.now(),
-        };
-        let (came_at, at) = (self.now(), self.at(&self.rows));
-        self.execute(&Recover { found: vec![found] }, |world, _| {
-            let outputs =
-                BTreeMap::from([(0, Output { satoshis, key, invoice: to_invoice, user: None })]);
-            let new = (index, Purpose::Found, came_at);
-            world.told.add(last + 1, new, outputs, spent.into_iter().collect());
-            world.told.entries.get_mut(&(last + 1)).unwrap().proofs = u32::from(is_mined);
-            let state = block.map_or(TransactionState::Seen, TransactionState::Mined);
-            world.told.show(last + 1, state, at);
-        })
-        .unwrap();
-        self.drop_bytes_found_late();
+        let output = Output { satoshis, key, invoice: to_invoice, user: None };
+        self.notice(index, BTreeMap::from([(0, output)]), spent.into_iter().collect(), true);
     }
 
     /// The wallet drops the bytes of long transactions that nobody needs any more.

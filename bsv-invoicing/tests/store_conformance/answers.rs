@@ -6,14 +6,13 @@ use bsv_invoicing::ledger::queries::{
 use bsv_invoicing::ledger::rows::{FollowedBlock, RescanFrom};
 use bsv_invoicing::ledger::{
     EstimateFee, EstimateWithdrawal, FindPayment, FollowTip, GetKnown, GetRescan, GetRules,
-    IsWatched, MarkPaid, NewPayment, Record, Recover, Recovered, Reserve, ReserveWithdrawal,
-    SetRescan, SetRules, ShownPlace, Watch,
+    IsWatched, MarkPaid, NewPayment, Record, Reserve, ReserveWithdrawal, SetRescan, SetRules,
+    ShownPlace, Watch,
 };
 use bsv_invoicing::{
     Chain, KeyPath, LatePayments, PaidByQuery, PaymentRules, ReceiptKey, Spending, WalletStore,
     WithdrawalAmount, WithdrawalCost,
 };
-use bsv_store::StoreError;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction};
 
 use super::making::*;
@@ -216,23 +215,4 @@ pub(super) async fn known(store: &impl WalletStore) {
     let keys = vec![([200; 20], KeyPath { account: 0, chain: Chain::User, index: 1 })];
     store.execute(Watch { keys: keys.clone() }).await.unwrap();
     assert_eq!(known(&paying).await, (vec![1], vec![(1, keys[0].1)], vec![]));
-}
-
-/// Nothing is stored if one of the recovered transactions is out of order or lacks an output.
-pub(super) async fn recovered(store: &impl WalletStore) {
-    let found = |number, vout| Recovered {
-        number,
-        transaction: (&paying_invoices(&[(1, 5)], number as usize)).into(),
-        proof: None,
-        receipts: vec![(vout, key_of(1))],
-        spends: Vec::new(),
-        at: at(1),
-    };
-    for wrong in [found(3, 0), found(2, 1)] {
-        let outcome = store.execute(Recover { found: vec![found(1, 0), wrong] }).await;
-        assert!(matches!(outcome, Err(WalletStoreError::Store(StoreError::Damaged(_)))));
-        assert_eq!(store.balance().await.unwrap(), 0);
-    }
-    store.execute(Recover { found: vec![found(1, 0), found(2, 0)] }).await.unwrap();
-    assert_eq!(store.balance().await.unwrap(), 10);
 }

@@ -3,8 +3,8 @@
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::GetShown;
 use bsv_invoicing::ledger::rows::FollowedBlock;
-use bsv_invoicing::ledger::{DropBytes, FollowTip, GetLong, Offer, Recover, Recovered};
-use bsv_invoicing::{Movement, MovementQuery, RawBytes, ReceiptKey, WalletStore};
+use bsv_invoicing::ledger::{DropBytes, FollowTip, GetLong, Offer};
+use bsv_invoicing::{Movement, MovementQuery, RawBytes, WalletStore};
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut};
 
 use super::making::*;
@@ -249,16 +249,9 @@ pub(super) async fn with_the_fee(store: &impl WalletStore) {
     notice(store, &coin, block(7), 1).await;
     let previous_output = OutPoint { txid: coin.txid(), vout: 0 };
     let inputs = vec![TxIn { previous_output, ..coin.inputs[0].clone() }];
-    let spender = long(Transaction { inputs, ..paying(&[500, SATOSHIS - 530], 2) });
-    let found = Recovered {
-        number: 2,
-        transaction: (&spender).into(),
-        proof: Some(proof(8)),
-        receipts: vec![(0, key_of(1))],
-        spends: vec![ReceiptKey { maker: 1, vout: 0 }],
-        at: at(2),
-    };
-    store.execute(Recover { found: vec![found] }).await.unwrap();
+    let outputs = [(1, 500), (200, SATOSHIS - 530)];
+    let spender = long(Transaction { inputs, ..paying_invoices(&outputs, 2) });
+    notice(store, &spender, block(8), 2).await;
     spend(store, "a", 500, 9).await;
     follow(store, 200).await;
     assert!(!is_dropped(store, 2).await);

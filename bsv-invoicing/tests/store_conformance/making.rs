@@ -1,8 +1,8 @@
 //! Helpers of scenarios for offering, paying, cancelling and proving.
 
 use bsv_invoicing::ledger::{
-    Command, NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation, Recover,
-    Recovered, Reservation, Reserve, Reserved,
+    Command, NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation,
+    Reservation, Reserve, Reserved, Watch,
 };
 use bsv_invoicing::{
     BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, OutgoingPurpose,
@@ -11,6 +11,7 @@ use bsv_invoicing::{
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 
 use super::calls::Answer;
+use super::noticed::{MEMPOOL, notice, paying_invoices};
 use super::*;
 
 /// The amount that an invoice asks for and most payments pay.
@@ -171,18 +172,11 @@ pub(super) async fn transaction_of(store: &impl WalletStore, payment: u64) -> u6
     store.outgoing_transaction(payment).await.unwrap().0
 }
 
-/// Reserves a coin for a payment with change. The coin is recovered from the chain.
+/// Reserves a coin for a payment with change. The network has shown the coin.
 #[allow(dead_code, reason = "only the tests of the file use it")]
 pub(crate) async fn reserve_with_change(store: &impl WalletStore) -> Answer<Reserved> {
-    let coin = Recovered {
-        number: 1,
-        transaction: (&paying(&[SATOSHIS], 1)).into(),
-        proof: None,
-        receipts: vec![(0, key_of(1))],
-        spends: Vec::new(),
-        at: at(1),
-    };
-    store.execute(Recover { found: vec![coin] }).await.unwrap();
+    store.execute(Watch { keys: vec![([1; 20], key_of(1))] }).await.unwrap();
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), MEMPOOL, 1).await;
     store.reserve(outgoing("a", 400)).await
 }
 

@@ -147,6 +147,7 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     check::<P>("keys of the backlog are watched", noticed::backlog).await;
+    check::<P>("as many keys as before are watched beyond a found one", noticed::found_ahead).await;
     check::<P>("refunds go where all payers agree", refunds::agreed).await;
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
@@ -264,7 +265,6 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an estimate is the fee of the payment", answers::estimates).await;
     check::<P>("the scripts of change are watched", answers::change_is_watched).await;
     check::<P>("what is lacking of a transaction is known", answers::known).await;
-    check::<P>("what is recovered is checked first", answers::recovered).await;
 }
 
 /// Runs a scenario. Then compares the contents of the store with those after it was opened again.

@@ -7,8 +7,8 @@ use bsv_invoicing::ledger::{
     MarkPaid, Notice, Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
 };
 use bsv_invoicing::{
-    COINBASE_MATURITY, Counting, InvoiceState, KeyPath, LatePayments, PaymentRules, Received,
-    WalletStore,
+    COINBASE_MATURITY, Chain, Counting, InvoiceState, KeyPath, LatePayments, PaymentRules,
+    Received, WalletStore,
 };
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
 
@@ -180,6 +180,57 @@ pub(super) async fn backlog(store: &impl WalletStore) {
     store.execute(BeginAccount { account: 301, is_behind: false }).await.unwrap();
     let hashes = vec![[3; 20]; end as usize - 4];
     store.execute(WatchBacklogged { from: key_of(4), hashes }).await.unwrap();
+    let from = KeyPath { chain: Chain::Change, ..key_of(0) };
+    assert_eq!(store.get(GetWatchBacklog).await.unwrap(), Some((from, 1_000)));
+    watch_backlogged(store, from, 1_000).await;
     let from = KeyPath { account: 300, ..key_of(3) };
     assert_eq!(store.get(GetWatchBacklog).await.unwrap(), Some((from, 3 + 100_000)));
+}
+
+/// The hash of a key of the backlog.
+fn hash_of_key(key: KeyPath) -> [u8; 20] {
+    let mut hash = [key.chain as u8 + 100; 20];
+    hash[..4].copy_from_slice(&key.index.to_be_bytes());
+    hash
+}
+
+async fn watch_backlogged(store: &impl WalletStore, from: KeyPath, end: u32) {
+    let hashes = (from.index..end).map(|index| hash_of_key(KeyPath { index, ..from })).collect();
+    store.execute(WatchBacklogged { from, hashes }).await.unwrap();
+}
+
+/// Keys of an earlier account are watched beyond each one that is found, and as many as before.
+pub(super) async fn found_ahead(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    store.execute(BeginAccount { account: 300, is_behind: false }).await.unwrap();
+    let mut salt = 0;
+    let mut pay = async |key| {
+        salt += 1;
+        let locking_script = Script::p2pkh(&hash_of_key(key));
+        let outputs = vec![TxOut { satoshis: 5, locking_script }];
+        notice(store, &Transaction { outputs, ..paying(&[], salt) }, MEMPOOL, 1).await;
+    };
+    for (first, count) in
+        [(key_of(2), 100_000), (KeyPath { chain: Chain::Change, ..key_of(0) }, 1_000)]
+    {
+        let backlog = async || store.get(GetWatchBacklog).await.unwrap();
+        let key = |index| KeyPath { index, ..first };
+        let mut end = first.index + count;
+        assert_eq!(backlog().await, Some((first, end)));
+        watch_backlogged(store, first, end).await;
+        // The first key, the one at the edge, and the one at the edge after that.
+        for (found, moved) in
+            [(first.index, end + 1), (end, end + 1 + count), (end + count, end + 2 * count + 1)]
+        {
+            pay(key(found)).await;
+            assert_eq!(backlog().await, Some((key(end), moved)), "{found}");
+            watch_backlogged(store, key(end), moved).await;
+            end = moved;
+        }
+        // A key that is far from the edge moves nothing.
+        let other = backlog().await;
+        pay(key(first.index + 1)).await;
+        assert_eq!(backlog().await, other);
+    }
+    assert_eq!(store.get(GetBalance).await.unwrap(), 8 * 5);
 }

@@ -204,13 +204,21 @@ pub(super) async fn of_a_skipped_number(store: &impl WalletStore) {
     store.execute(SkipNumbers::default()).await.unwrap();
     let backlog = async || store.get(GetWatchBacklog).await.unwrap();
     assert_eq!(backlog().await, None);
-    store.execute(SkipNumbers { invoices: 5, users: 3, change: 2 }).await.unwrap();
+    let key = |chain, index| KeyPath { account: 7, chain, index };
+    let used = vec![key(Chain::Receive, 40), key(Chain::Change, 3)];
+    store.execute(SkipNumbers { invoices: 5, users: 3, change: 2, used }).await.unwrap();
     let keys = [(Chain::Receive, 1, 6), (Chain::Change, 0, 2), (Chain::User, 1, 4)];
     for (chain, index, end) in keys {
         let from = KeyPath { account: 0, chain, index };
         assert_eq!(backlog().await, Some((from, end)));
         let hashes = (index..end).map(|index| [10 * chain as u8 + index as u8; 20]).collect();
         store.execute(WatchBacklogged { from, hashes }).await.unwrap();
+    }
+    // Those of another account are watched from its first key on, and beyond the last used one.
+    for (chain, end) in [(Chain::Receive, 41 + 100_000), (Chain::Change, 4 + 1_000)] {
+        assert_eq!(backlog().await, Some((key(chain, 0), end)));
+        let hashes = vec![[99; 20]; end as usize];
+        store.execute(WatchBacklogged { from: key(chain, 0), hashes }).await.unwrap();
     }
     assert_eq!(backlog().await, None);
     assert_eq!(create(store, at(0), HOUR).await.number, 6);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::queries::{GetBalance, GetBlocks, GetRecord};
 use bsv_invoicing::ledger::{
-    CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, Recover, Recovered, ShownPlace, Watch,
+    CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, ShownPlace, Watch,
 };
 use bsv_invoicing::{
     BlockPlace, Chain, EncodedTransaction, KeyPath, PostgresWalletStore, Proof, Timestamp,
@@ -97,18 +97,16 @@ async fn a_transaction_with_very_many_outputs_is_followed() {
 async fn blocks_with_very_many_transactions_leave_the_chain() {
     let count = repetitions("transactions after a fork", 100_000, 51_000) as u64;
     let store = open(&SERVER.fresh_url());
+    store.execute(Watch { keys: vec![(HASH, KEY)] }).await.unwrap();
     let block = proof(7);
     for first in (1..=count).step_by(1_000) {
-        let recovered = |number: u64| Recovered {
-            number,
+        let noticed = |number: u64| Noticed {
             transaction: paying(1, u32::try_from(number).unwrap()),
-            proof: Some(block.clone()),
-            receipts: vec![(0, KEY)],
-            spends: Vec::new(),
-            at: now(),
+            place: mined(block.clone()),
+            came_at: now(),
         };
-        let found = (first..first + 1_000).map(recovered).collect();
-        store.execute(Recover { found }).await.unwrap();
+        let shown = (first..first + 1_000).map(noticed).collect();
+        store.execute(Notice { shown, now: now() }).await.unwrap();
     }
     assert_eq!(store.list(GetBlocks(1)).await.unwrap(), [block.block]);
     forget(&store, block.block).await;

@@ -2,12 +2,12 @@
 
 use bsv_invoicing::ledger::queries::{GetRecord, GetTransaction};
 use bsv_invoicing::ledger::{
-    Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Recover, Recovered,
-    Unfollow,
+    Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Notice, Noticed,
+    ShownPlace, Unfollow, Watch,
 };
 use bsv_invoicing::{
-    CopyError, IdempotencyKey, InvoiceDraft, RawBytes, RedbWalletStore, Store, Timestamp,
-    UserDraft, WalletStore, copy_wallet,
+    Chain, CopyError, IdempotencyKey, InvoiceDraft, KeyPath, RawBytes, RedbWalletStore, Store,
+    Timestamp, UserDraft, WalletStore, copy_wallet,
 };
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use bsv_tx::{Script, Transaction, TxOut};
@@ -22,16 +22,17 @@ fn file(dir: &TempDir) -> RedbWalletStore {
     RedbWalletStore::open(lock, DatabaseOptions::default()).unwrap()
 }
 
-/// A transaction of which two are more than is copied at once.
-fn long(number: u64, at: Timestamp) -> Recovered {
-    let transaction = Transaction {
-        version: i32::try_from(number).unwrap(),
-        inputs: Vec::new(),
-        outputs: vec![TxOut { satoshis: 1, locking_script: Script::from_bytes(vec![7; 600_000]) }],
-        lock_time: 0,
-    };
-    let (transaction, proof) = ((&transaction).into(), None);
-    Recovered { number, transaction, proof, receipts: Vec::new(), spends: Vec::new(), at }
+/// The hash of a key of the wallet.
+const HASH: [u8; 20] = [9; 20];
+
+/// A transaction to the wallet, of which two are more than is copied at once.
+fn long(version: i32, came_at: Timestamp) -> Noticed {
+    let scripts = [Script::p2pkh(&HASH), Script::from_bytes(vec![7; 600_000])];
+    let outputs = scripts.map(|locking_script| TxOut { satoshis: 1, locking_script });
+    let transaction =
+        Transaction { version, inputs: Vec::new(), outputs: outputs.to_vec(), lock_time: 0 };
+    let place = ShownPlace::Mempool { is_fee_sufficient: true };
+    Noticed { transaction: (&transaction).into(), place, came_at }
 }
 
 /// More rows than are copied at once, some of them with every column.
@@ -54,10 +55,10 @@ async fn fill(store: &impl WalletStore) {
     let details = UserDraft { name: "Ada".to_owned(), ..UserDraft::default() };
     store.execute(CreateUser { details, idempotency: None, now }).await.unwrap();
     store.execute(DeleteInvoice { number: 3, now }).await.unwrap();
-    store
-        .execute(Recover { found: (1..=4).map(|number| long(number, now)).collect() })
-        .await
-        .unwrap();
+    let key = KeyPath { account: 0, chain: Chain::Change, index: 0 };
+    store.execute(Watch { keys: vec![(HASH, key)] }).await.unwrap();
+    let shown = (1..=4).map(|version| long(version, now)).collect();
+    store.execute(Notice { shown, now }).await.unwrap();
     // The last one is kept without its bytes.
     store.execute(Displace { transaction: 4, now }).await.unwrap();
     store.execute(Unfollow { transaction: 4 }).await.unwrap();

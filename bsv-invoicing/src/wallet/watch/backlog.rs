@@ -1,5 +1,5 @@
-//! The backlog of keys to watch whose hashes are not stored yet: keys of invoices from older
-//! versions, and keys that may have been given out after a backup was made.
+//! The backlog of keys to watch whose hashes are not stored yet: keys that may have been given out
+//! after a backup was made, and those beyond each one of them that is found.
 
 use std::sync::Arc;
 
@@ -15,9 +15,10 @@ use crate::wallet::Wallet;
 const KEYS_AT_ONCE: u32 = 1000;
 
 impl Wallet {
-    /// Watches all keys of the backlog.
-    pub(super) async fn watch_backlog(&self) -> Result<(), Error> {
+    /// Watches all keys of the backlog. Returns whether there were any.
+    pub(super) async fn watch_backlog(&self) -> Result<bool, Error> {
         let _turn = self.watching.backlog.lock().await;
+        let mut were_any = false;
         while let Some((from, end)) = self.store.get(GetWatchBacklog).await? {
             let until = from.index.saturating_add(KEYS_AT_ONCE).min(end);
             let keys = Arc::clone(&self.keys);
@@ -31,7 +32,8 @@ impl Wallet {
             self.watching.filter.add(hashes.iter().map(<[u8; 20]>::as_slice));
             self.watching.look_at_all_again();
             self.store.execute(WatchBacklogged { from, hashes }).await?;
+            were_any = true;
         }
-        Ok(())
+        Ok(were_any)
     }
 }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bsv_network::{ChainTip, NodeRpc};
-use bsv_tx::{BlockHash, TransactionView};
+use bsv_tx::BlockHash;
 
-use super::{Concern, block_time};
+use super::block_parts::{BlockParts, Found};
+use super::{Search, block_time};
 use crate::error::Error;
 use crate::ledger::queries::{GetEvents, GetFollowedTip};
 use crate::ledger::rows::{FollowedBlock, RescanFrom};
@@ -18,7 +19,6 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
-use crate::wallet::block_parts::{BlockParts, Found};
 use crate::wallet::node::away;
 
 /// The progress of reading is stored after this many blocks.
@@ -35,10 +35,7 @@ impl Wallet {
         tip: ChainTip,
         fork: Option<u32>,
     ) -> Result<(), Error> {
-        self.watch_backlog().await?;
-        // Whoever pays a script was shown it before: it is in the store since before these blocks.
-        self.load_filter().await?;
-        self.load_new_scripts().await?;
+        self.prepare_to_read().await?;
         let last = self.store.get(GetFollowedTip).await?;
         let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
         if last.is_none() {
@@ -50,7 +47,9 @@ impl Wallet {
             height += 1;
             let previous = read.map(|block: FollowedBlock| block.hash);
             // `None` means that the chain has changed meanwhile. The next round finds out how.
-            let Some(block) = self.read_block(node, height, previous).await? else { return Ok(()) };
+            let search = &mut Search::default();
+            let block = self.read_block(node, height, previous, search).await?;
+            let Some(block) = block else { return Ok(()) };
             read = Some(block);
             if height % STORED_EVERY == 0 {
                 self.follow_tip(block).await?;
@@ -98,6 +97,36 @@ impl Wallet {
         Ok(())
     }
 
+    /// Reads the blocks from a height on, and the mempool. Returns the last block that was read, if
+    /// any. It may have left the main chain since. `progress` gets the height of each block and the
+    /// height of the last block.
+    pub(crate) async fn walk(
+        &self,
+        node: &NodeRpc,
+        from_height: u32,
+        search: &mut Search<'_>,
+        progress: &mut impl FnMut(u32, u32),
+    ) -> Result<Option<FollowedBlock>, Error> {
+        self.load_filter().await?;
+        let mut tip = node.tip().await.map_err(away)?;
+        let (mut height, mut last) = (from_height, None);
+        while height <= tip.height {
+            progress(height, tip.height);
+            let previous = last.map(|last: FollowedBlock| last.hash);
+            last = self.read_block(node, height, previous, search).await?;
+            if last.is_none() {
+                let reason = format!("the chain changed at height {height}: try again");
+                return Err(Error::BadChain(reason));
+            }
+            height += 1;
+            if height > tip.height {
+                tip = node.tip().await.map_err(away)?;
+            }
+        }
+        self.read_mempool(node, search).await?;
+        Ok(last)
+    }
+
     /// Reads the block of the main chain at a height, if it follows the block with the hash
     /// `previous`.
     pub(super) async fn read_block(
@@ -105,6 +134,7 @@ impl Wallet {
         node: &NodeRpc,
         height: u32,
         previous: Option<BlockHash>,
+        search: &mut Search<'_>,
     ) -> Result<Option<FollowedBlock>, Error> {
         let reorganisations = self.store.get(GetReorganisations).await?;
         let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
@@ -114,46 +144,52 @@ impl Wallet {
         }
         let came_at = self.now().min(block_time(block.header.time));
         let filter = &self.watching.filter;
-        let mut pick = |transaction: TransactionView<'_>| {
-            let Some(concern) = filter.concern(transaction) else { return Ok(None) };
-            let txid = transaction.txid();
-            if let Concern::Pays(_) = concern {
-                // A later transaction may spend what this one pays to the wallet.
-                filter.add(std::iter::once(txid.as_bytes().as_slice()));
-            }
-            Ok(Some((txid, ())))
-        };
         let place = BlockPlace { hash, height };
-        let mut parts = BlockParts::read(node, block, place, &mut pick).await?;
+        let mut parts = BlockParts::read(node, block, place, filter, search).await?;
+        let mut has_news = false;
         loop {
-            let part = parts.next(&mut pick).await?;
+            let part = parts.next(search).await?;
             if part.is_empty() {
-                return Ok(Some(FollowedBlock { height, hash }));
+                break;
             }
-            match self.notice_mined(part, reorganisations, came_at).await {
+            match self.notice_mined(part, reorganisations, came_at, search).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {
                     drop(parts);
-                    return Box::pin(self.read_block(node, height, previous)).await;
+                    return Box::pin(self.read_block(node, height, previous, search)).await;
                 }
-                noticed => noticed?,
+                noticed => has_news |= noticed?,
             }
         }
+        drop(parts);
+        // The block may pay keys that are watched only now.
+        if has_news && self.watch_backlog().await? {
+            return Box::pin(self.read_block(node, height, previous, search)).await;
+        }
+        Ok(Some(FollowedBlock { height, hash }))
     }
 
-    /// Records transactions of a block, as far as the books lack something of them.
+    /// Records transactions of a block, as far as the books lack something of them. Returns whether
+    /// they did.
     async fn notice_mined(
         &self,
-        part: Vec<Found<()>>,
+        part: Vec<Found>,
         reorganisations: u64,
         came_at: Timestamp,
-    ) -> Result<(), WalletStoreError> {
+        search: &mut Search<'_>,
+    ) -> Result<bool, WalletStoreError> {
+        self.watch_found(search).await?;
         let (mut shown, mut txids) = (Vec::new(), HashSet::new());
-        for Found { transaction, proof, .. } in part {
+        for Found { transaction, proof } in part {
             let transaction = Arc::new(transaction);
             // The books do not have the coins of those before it yet.
             let spent = transaction.view().into_iter().flat_map(|it| it.spent());
             let may_spend_news = { spent }.any(|spent| txids.contains(&spent.txid));
             let known = self.known(&transaction).await?;
+            if let Some(missing) = &mut search.missing {
+                let place = format!("block {}", proof.block.height);
+                missing.note(&transaction, &known.unwrap_or_default(), &search.keys, &place);
+                continue;
+            }
             if may_spend_news || known.is_some_and(|known| is_news(&known, &proof)) {
                 txids.insert(transaction.txid);
                 let place = ShownPlace::Block(CheckedProof { proof, reorganisations });
@@ -162,9 +198,10 @@ impl Wallet {
             }
         }
         if shown.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        self.store.execute(Notice { shown, now: self.now() }).await
+        self.store.execute(Notice { shown, now: self.now() }).await?;
+        Ok(true)
     }
 }
 

@@ -82,6 +82,18 @@ pub(crate) enum Concern {
     Spends(u64),
 }
 
+impl Concern {
+    pub(super) fn paying(hash: &[u8; 20]) -> Self {
+        Self::Pays(first_bytes(hash))
+    }
+
+    /// The line in which the transaction waits until it is recorded.
+    pub(super) fn line(self) -> u64 {
+        let (Self::Pays(line) | Self::Spends(line)) = self;
+        line
+    }
+}
+
 /// The first eight bytes of a hash as a number with the same order.
 fn first_bytes(hash: &[u8]) -> u64 {
     let bytes = hash.first_chunk().expect("hashes have 20 or 32 bytes");

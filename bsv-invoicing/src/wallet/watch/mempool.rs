@@ -4,7 +4,7 @@ use bsv_network::{FeedAddress, NodeRpc, Published, TransactionFeed};
 use bsv_tx::{Transaction, Txid};
 use futures_util::{FutureExt, StreamExt, stream};
 
-use super::Arrivals;
+use super::{Arrivals, Search};
 use crate::error::Error;
 use crate::wallet::Wallet;
 use crate::wallet::node::{FOLLOWING_TURNS, away};
@@ -21,19 +21,18 @@ impl Wallet {
         let node = &self.node()?.following;
         self.check_caught_up().await?;
         // The mempool is read only once, so all scripts to watch must be known before.
-        self.watch_backlog().await?;
-        self.load_filter().await?;
+        self.prepare_to_read().await?;
         let address = match &self.settings.transaction_feed {
             Some(address) => FeedAddress::At(address.clone()),
             None => node.transaction_feed_address().await.map_err(away)?,
         };
         let FeedAddress::At(address) = address else {
-            self.read_mempool(node).await?;
+            self.read_mempool(node, &mut Search::default()).await?;
             return Ok(Watched::Once(address));
         };
         let feed = TransactionFeed::connect(&address).await;
         let mut feed = feed.map_err(|error| Error::NetworkAway(error.to_string()))?;
-        self.read_mempool(node).await?;
+        self.read_mempool(node, &mut Search::default()).await?;
         let mut arrivals = Arrivals::default();
         loop {
             // What has come meanwhile is recorded together.
@@ -45,12 +44,14 @@ impl Wallet {
                 };
                 match published {
                     Some(Ok(Published::Transaction(it))) => {
-                        self.note_arrival(&mut arrivals, *it);
+                        self.note_arrival(&mut arrivals, *it, &mut Search::default())?;
                     }
-                    Some(Ok(Published::Begun)) => self.read_mempool(node).await?,
+                    Some(Ok(Published::Begun)) => {
+                        self.read_mempool(node, &mut Search::default()).await?;
+                    }
                     Some(Ok(Published::Gap)) => {
                         tracing::warn!("notifications of the node were lost: reading its mempool");
-                        self.read_mempool(node).await?;
+                        self.read_mempool(node, &mut Search::default()).await?;
                     }
                     // The caller reads the mempool again.
                     Some(Err(error)) => {
@@ -60,36 +61,43 @@ impl Wallet {
                     None => break,
                 }
             }
-            self.notice_in_mempool(node, arrivals.take()).await?;
+            self.notice_in_mempool(node, arrivals.take(), &mut Search::default()).await?;
         }
     }
 
     /// Reads the mempool. A transaction may be listed before one whose outputs it spends, so the
     /// reading repeats until nothing new is found. It leaves out what does not concern the wallet.
-    pub(crate) async fn read_mempool(&self, node: &NodeRpc) -> Result<(), Error> {
+    pub(crate) async fn read_mempool(
+        &self,
+        node: &NodeRpc,
+        search: &mut Search<'_>,
+    ) -> Result<(), Error> {
         let txids = node.mempool().await.map_err(away)?;
         let watching = &self.watching;
         watching.looked_at().list(&txids);
         loop {
             self.load_filter().await?;
             let mut open = txids.clone();
-            open.retain(|txid| !watching.looked_at().has_done(txid));
+            // A transaction that does not concern the watched scripts may pay the further keys.
+            if search.keys.is_empty() {
+                open.retain(|txid| !watching.looked_at().has_done(txid));
+            }
             let asked = open.into_iter().map(|txid| ask(node, txid));
             let mut transactions = stream::iter(asked).buffered(FOLLOWING_TURNS);
             let mut arrivals = Arrivals::default();
             let mut has_found = false;
             while let Some(answer) = transactions.next().await {
                 let (txid, transaction) = answer?;
-                let is_strange = |it| self.note_arrival(&mut arrivals, it);
-                if let Some(strange) = transaction.and_then(is_strange) {
+                let Some(transaction) = transaction else { continue };
+                if let Some(strange) = self.note_arrival(&mut arrivals, transaction, search)? {
                     watching.looked_at().finish(&txid, &strange);
                 }
                 if !arrivals.has_room() {
-                    has_found |= self.notice_in_mempool(node, arrivals.take()).await?;
+                    has_found |= self.notice_in_mempool(node, arrivals.take(), search).await?;
                 }
             }
             while !arrivals.is_empty() {
-                has_found |= self.notice_in_mempool(node, arrivals.take()).await?;
+                has_found |= self.notice_in_mempool(node, arrivals.take(), search).await?;
             }
             if !has_found {
                 return Ok(());

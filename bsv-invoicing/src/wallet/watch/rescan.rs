@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bsv_network::{ChainTip, NodeRpc};
 
+use super::Search;
 use crate::error::Error;
 use crate::ledger::drop_bytes::DEPTH;
 use crate::ledger::rows::RescanFrom;
@@ -24,12 +25,7 @@ impl Wallet {
     pub async fn rescan(&self, from_height: u32) -> Result<u32, Error> {
         let node = &self.node()?.operating;
         self.check_caught_up().await?;
-        let tip = node.tip().await.map_err(away)?;
-        if from_height > tip.height {
-            let last = tip.height;
-            let reason = format!("block {from_height} is beyond the node's last one, {last}");
-            return Err(Error::BadChain(reason));
-        }
+        let tip = tip_from(node, from_height).await?;
         let from = RescanFrom::Height(from_height);
         while !self.request_rescan(node, tip, from).await? {}
         while !self.rescan_for_a_turn(node, tip).await? {}
@@ -61,15 +57,13 @@ impl Wallet {
         tip: ChainTip,
     ) -> Result<bool, Error> {
         let Some(place) = self.store.get(GetRescan).await? else { return Ok(true) };
-        self.watch_backlog().await?;
-        self.load_filter().await?;
-        self.load_new_scripts().await?;
+        self.prepare_to_read().await?;
         let begun_at = height_of(node, tip, place).await?;
         let mut height = begun_at;
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
             // A missing block has left the chain. Its successor is read as a new block.
-            self.read_block(node, height, None).await?;
+            self.read_block(node, height, None, &mut Search::default()).await?;
             height += 1;
         }
         // Some of these blocks may be deep already, so that no new tip makes them so.
@@ -80,6 +74,16 @@ impl Wallet {
         let is_set = self.store.execute(SetRescan { before: Some(place), from }).await?;
         Ok(is_done && is_set)
     }
+}
+
+/// The tip. Fails if it is below a height.
+pub(crate) async fn tip_from(node: &NodeRpc, height: u32) -> Result<ChainTip, Error> {
+    let tip = node.tip().await.map_err(away)?;
+    if height <= tip.height {
+        return Ok(tip);
+    }
+    let last = tip.height;
+    Err(Error::BadChain(format!("block {height} is beyond the node's last one, {last}")))
 }
 
 /// The height of the first block to read.

@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bsv_network::{BlockStream, NodeRpc};
-use bsv_tx::{BlockHash, TransactionView, Txid};
+use bsv_tx::{BlockHash, Txid};
 
+use super::Search;
+use super::filter::Filter;
 use crate::error::Error;
 use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof};
 use crate::wallet::node::away;
@@ -23,54 +25,55 @@ const PART_BYTES: usize = 1 << 20;
 const PART_LEN: usize = 1_000;
 
 /// A transaction of a block that concerns the wallet.
-pub(crate) struct Found<T> {
-    pub(crate) transaction: EncodedTransaction,
-    pub(crate) proof: Proof,
-    pub(crate) picked: T,
+pub(super) struct Found {
+    pub(super) transaction: EncodedTransaction,
+    pub(super) proof: Proof,
 }
 
 /// A block that is read in parts.
-pub(crate) struct BlockParts<'n, T> {
+pub(super) struct BlockParts<'n> {
     node: &'n NodeRpc,
     block: Option<BlockStream<'n>>,
     place: BlockPlace,
+    filter: &'n Filter,
     /// The position of the next transaction.
     position: usize,
     /// What concerns the wallet and is in no part yet.
-    kept: VecDeque<Kept<T>>,
+    kept: VecDeque<Kept>,
     /// Its bytes, in one piece, which the system gets back at once.
     bytes: Vec<u8>,
-    /// Set if there was too much to keep: the position of the first transaction that `pick` was not
-    /// asked about.
+    /// Set if there was too much to keep: the position of the first transaction that the
+    /// search was not asked about.
     left_from: Option<usize>,
 }
 
-struct Kept<T> {
+struct Kept {
     position: usize,
     txid: Txid,
     /// Where its bytes are, unless there was too much to keep.
     bytes: Range<usize>,
-    picked: T,
 }
 
-impl<'n, T> BlockParts<'n, T> {
-    /// Reads a block to its end for the first time. `pick` says whether a transaction concerns the
-    /// wallet, and how. It is asked once about each transaction, in the order of the block.
-    pub(crate) async fn read(
+impl<'n> BlockParts<'n> {
+    /// Reads a block to its end for the first time. The filter and the search say whether a
+    /// transaction concerns the wallet. They are asked once about each transaction, in the order of
+    /// the block.
+    pub(super) async fn read(
         node: &'n NodeRpc,
         mut block: BlockStream<'n>,
         place: BlockPlace,
-        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
+        filter: &'n Filter,
+        search: &mut Search<'_>,
     ) -> Result<Self, Error> {
         let (mut kept, mut bytes) = (VecDeque::new(), Vec::new());
         let (mut position, mut left_from) = (0, None);
         while let Some(transaction) = block.next().await.map_err(away)? {
             if left_from.is_none()
-                && let Some((txid, picked)) = pick(transaction)?
+                && let Some((txid, _)) = search.pick(filter, transaction)?
             {
                 let begin = bytes.len();
                 let end = begin + transaction.bytes().len();
-                kept.push_back(Kept { position, txid, bytes: begin..end, picked });
+                kept.push_back(Kept { position, txid, bytes: begin..end });
                 if end + EACH * kept.len() > MOST_KEPT {
                     (left_from, bytes) = (Some(position + 1), Vec::new());
                 } else {
@@ -83,19 +86,16 @@ impl<'n, T> BlockParts<'n, T> {
             }
             position += 1;
         }
-        Ok(Self { node, block: Some(block), place, position: 0, kept, bytes, left_from })
+        Ok(Self { node, block: Some(block), place, filter, position: 0, kept, bytes, left_from })
     }
 
     /// The next part, with proofs. Empty at the end of the block.
-    pub(crate) async fn next(
-        &mut self,
-        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
-    ) -> Result<Vec<Found<T>>, Error> {
+    pub(super) async fn next(&mut self, search: &mut Search<'_>) -> Result<Vec<Found>, Error> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         while bytes < PART_BYTES && part.len() < PART_LEN {
             let found = match self.left_from {
                 None => self.next_kept()?,
-                Some(from) => self.read_again(from, pick).await?,
+                Some(from) => self.read_again(from, search).await?,
             };
             let Some(found) = found else { break };
             bytes += found.transaction.bytes.len();
@@ -104,7 +104,7 @@ impl<'n, T> BlockParts<'n, T> {
         Ok(part)
     }
 
-    fn next_kept(&mut self) -> Result<Option<Found<T>>, Error> {
+    fn next_kept(&mut self) -> Result<Option<Found>, Error> {
         let Some(kept) = self.kept.pop_front() else { return Ok(None) };
         let bytes = self.bytes[kept.bytes.clone()].to_vec();
         self.prove(kept, bytes).map(Some)
@@ -114,8 +114,8 @@ impl<'n, T> BlockParts<'n, T> {
     async fn read_again(
         &mut self,
         from: usize,
-        pick: &mut impl FnMut(TransactionView<'_>) -> Result<Option<(Txid, T)>, Error>,
-    ) -> Result<Option<Found<T>>, Error> {
+        search: &mut Search<'_>,
+    ) -> Result<Option<Found>, Error> {
         if self.position == 0 {
             self.begin_again().await?;
         }
@@ -124,14 +124,13 @@ impl<'n, T> BlockParts<'n, T> {
         while let Some(transaction) = block.next().await.map_err(away)? {
             let position = self.position;
             self.position += 1;
-            let is_it = |it: &mut Kept<T>| it.position == position && it.txid == transaction.txid();
+            let is_it = |it: &mut Kept| it.position == position && it.txid == transaction.txid();
             let kept = match position < from {
                 true => self.kept.pop_front_if(is_it),
-                false => pick(transaction)?.map(|(txid, picked)| Kept {
+                false => search.pick(self.filter, transaction)?.map(|(txid, _)| Kept {
                     position,
                     txid,
                     bytes: 0..0,
-                    picked,
                 }),
             };
             if let Some(kept) = kept {
@@ -151,13 +150,13 @@ impl<'n, T> BlockParts<'n, T> {
         Ok(())
     }
 
-    fn prove(&self, kept: Kept<T>, bytes: Vec<u8>) -> Result<Found<T>, Error> {
-        let Kept { position, txid, picked, .. } = kept;
+    fn prove(&self, kept: Kept, bytes: Vec<u8>) -> Result<Found, Error> {
+        let Kept { position, txid, .. } = kept;
         let block = self.block.as_ref();
         let branch = block.and_then(|block| block.branch(position, &txid));
         let branch = branch.ok_or_else(|| lost(self.place.hash))?;
         let transaction = EncodedTransaction { txid, bytes };
-        Ok(Found { transaction, proof: Proof { block: self.place, branch }, picked })
+        Ok(Found { transaction, proof: Proof { block: self.place, branch } })
     }
 }
 
