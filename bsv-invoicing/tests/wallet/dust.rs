@@ -45,7 +45,7 @@ async fn show(store: &impl WalletStore, transaction: &Transaction) {
         now,
         doubted_since: None,
     };
-    let Offered::Now(payment) = store.execute(offer).await.unwrap() else { panic!("it is new") };
+    let Offered::Now(payment, _) = store.execute(offer).await.unwrap() else { panic!("it is new") };
     let see = See { transaction: payment.number, is_fee_sufficient: true, now };
     store.execute(see).await.unwrap();
 }
