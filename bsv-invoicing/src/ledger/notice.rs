@@ -40,8 +40,8 @@ pub struct Noticed {
 pub enum ShownPlace {
     /// In the mempool.
     Mempool {
-        /// Whether its fee is sufficient. That of a transaction that the wallet made always is: its
-        /// payee and the node ask for it.
+        /// Whether its fee is sufficient. That of a transaction that the wallet made is sufficient
+        /// in any case: its payee and the node ask for it.
         is_fee_sufficient: bool,
     },
     /// In a block of the main chain.
