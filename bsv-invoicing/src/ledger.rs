@@ -116,6 +116,7 @@ pub use self::begin_account::{BeginAccount, CaughtUp};
 pub use self::books::{Books, BooksOn};
 pub use self::cancel::{PrepareCancellation, PreparedCancellation, RecordCancellation};
 pub use self::claims::{Claim, Join, JoinAlone, Leave, Left, LetGo, LetGoAll};
+pub(crate) use self::command::Asked;
 pub use self::command::{Command, Query};
 pub use self::consolidate::ReserveConsolidation;
 pub use self::contest::{Contest, TellContested};
@@ -130,9 +131,7 @@ pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
-pub use self::notice::{
-    GetKnown, GetKnownAs, Known, KnownAs, Notice, Noticed, OwnParts, ShownPlace,
-};
+pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};
 pub use self::offer::{Offer, Offered};
 pub use self::record::{NewPayment, Record};
 pub use self::refunds::Refundable;

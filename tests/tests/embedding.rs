@@ -4,3 +4,4 @@ mod examples;
 mod features;
 mod lost_answers;
 mod sendable;
+mod store_calls;

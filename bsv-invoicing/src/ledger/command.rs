@@ -24,3 +24,21 @@ pub trait Query: Send + 'static {
     /// Finds the answer.
     fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError>;
 }
+
+/// A change of the books, and the answer to a question about the books after it, in one step. The
+/// question may not be about the figures, which a batch keeps in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked<C, Q>(pub(crate) C, pub(crate) Q);
+
+impl<C: Command, Q: Query + Clone + Sync> Command for Asked<C, Q> {
+    type Answer = Q::Answer;
+
+    fn run(&self, books: &mut Books<'_>) -> Result<Self::Answer, WalletStoreError> {
+        self.0.run(books)?;
+        self.1.clone().run(&books.rows)
+    }
+
+    fn weight(&self) -> usize {
+        self.0.weight()
+    }
+}

@@ -4,8 +4,8 @@
 use bsv_tx::{TransactionView, Txid, public_key_hash};
 
 use crate::ledger::rows::{
-    Claims, Damaged, Engine, Incoming, RawTransactions, Receipts, Spends, TransactionNumbers,
-    Transactions, WalletStoreError, Watched, try_all,
+    Claims, Damaged, Engine, Incoming, Receipts, Spends, TransactionNumbers, WalletStoreError,
+    Watched, try_all,
 };
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
@@ -40,7 +40,8 @@ pub struct Noticed {
 pub enum ShownPlace {
     /// In the mempool.
     Mempool {
-        /// Whether its fee is sufficient.
+        /// Whether its fee is sufficient. That of a transaction that the wallet made is sufficient
+        /// in any case: its payee and the node ask for it.
         is_fee_sufficient: bool,
     },
     /// In a block of the main chain.
@@ -56,7 +57,9 @@ impl Command for Notice {
             ShownPlace::Block(checked) => books.expect_still_proven(checked),
         })?;
         let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at }| {
-            let Known { mut records, lacking, .. } = known(&books.rows, transaction)?;
+            let known = known(&books.rows, transaction)?;
+            let is_own = known.is_own();
+            let Known { mut records, lacking, .. } = known;
             if !lacking.is_empty() {
                 records.push(books.note_found(transaction, &lacking, *came_at)?);
             }
@@ -64,7 +67,7 @@ impl Command for Notice {
                 let record = books.keep_bytes(number, record, transaction)?;
                 match place {
                     ShownPlace::Mempool { is_fee_sufficient } => {
-                        books.see(number, record, *is_fee_sufficient, self.now)?;
+                        books.see(number, record, is_own || *is_fee_sufficient, self.now)?;
                     }
                     ShownPlace::Block(CheckedProof { proof, .. }) => {
                         books.mine(number, record, proof, self.now)?;
@@ -93,37 +96,6 @@ impl<T: AsRef<EncodedTransaction> + Send + 'static> Query for GetKnown<T> {
     }
 }
 
-/// What the books know about their transaction with a number.
-#[derive(Clone, Copy, Debug)]
-pub struct GetKnownAs(pub u64);
-
-impl Query for GetKnownAs {
-    type Answer = Option<KnownAs>;
-
-    fn run(self, rows: &dyn Engine) -> Result<Option<KnownAs>, WalletStoreError> {
-        let bytes = rows.get::<RawTransactions>(&self.0)?;
-        let Some(record) = rows.get::<Transactions>(&self.0)? else { return Ok(None) };
-        let transaction = bytes.map(|bytes| EncodedTransaction { txid: record.txid, bytes });
-        let known = match &transaction {
-            Some(transaction) => known(rows, transaction)?,
-            None => Known { records: records_of(rows, &record.txid)?, ..Known::default() },
-        };
-        Ok(Some(KnownAs { record, transaction, known }))
-    }
-}
-
-/// A transaction with a number, and what the books know about it.
-#[derive(Clone, Debug)]
-pub struct KnownAs {
-    /// Its record under the number.
-    pub record: TransactionRecord,
-    /// The transaction, unless its bytes are dropped.
-    pub transaction: Option<EncodedTransaction>,
-    /// What the books know about it under all its numbers. Nothing is lacking if its bytes are
-    /// dropped.
-    pub known: Known,
-}
-
 /// What the books know about a transaction, and what they lack.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
@@ -133,6 +105,13 @@ pub struct Known {
     pub lacking: OwnParts,
     /// Whether a process is offering it to the network.
     pub is_offered: bool,
+}
+
+impl Known {
+    /// Whether the wallet made the transaction.
+    pub(crate) fn is_own(&self) -> bool {
+        self.records.iter().any(|(_, record)| !record.purpose.is_from_outside())
+    }
 }
 
 /// The parts of a transaction that concern the wallet.

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use bsv_tx::Transaction;
+
 use crate::ledger::notice::{payments_by, view};
+use crate::ledger::queries::GetAncestors;
 use crate::ledger::rows::{
     Ancestors, FollowedTransactions, InFlight, Invoices, RawTransactions, Refunds,
     TransactionNumbers, Transactions, WalletStoreError,
 };
-use crate::ledger::{Books, Command, Refusal};
+use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::invoice::InvoiceState;
 use crate::model::payment::IncomingPayment;
 use crate::model::process::Task;
@@ -49,8 +52,9 @@ pub struct Offer {
 /// outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// The payment is recorded, and this process must offer it to the network.
-    Now(IncomingPayment),
+    /// The payment is recorded, and this process must offer it to the network, after the ancestors
+    /// that are stored with it.
+    Now(IncomingPayment, Vec<Transaction>),
     /// Another process is offering it.
     Elsewhere(IncomingPayment),
     /// The network showed it before.
@@ -72,7 +76,7 @@ impl Command for Offer {
             Some(known) if known.1.state.spends() => return Ok(Offered::Before(payment(known))),
             Some(known) if known.1.state.is_open() => {
                 return Ok(match books.claim(Task::Offering(known.0), self.claim)? {
-                    true => Offered::Now(payment(known)),
+                    true => Offered::Now(payment(known), GetAncestors(known.0).run(&books.rows)?),
                     false => Offered::Elsewhere(payment(known)),
                 });
             }
@@ -109,7 +113,7 @@ impl Command for Offer {
                 books.rows.put::<InFlight>(invoice, &number)?;
             }
         }
-        Ok(Offered::Now(payment(&(number, record))))
+        Ok(Offered::Now(payment(&(number, record)), GetAncestors(number).run(&books.rows)?))
     }
 
     fn weight(&self) -> usize {

@@ -33,7 +33,8 @@ use crate::model::receipt::ReceiptKey;
 use crate::model::settlement::Received;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
-    BlockPlace, Followed, FoundProof, Purpose, RawBytes, TransactionRecord, TransactionState,
+    BlockPlace, EncodedTransaction, Followed, FoundProof, Purpose, RawBytes, TransactionRecord,
+    TransactionState,
 };
 use crate::model::withdrawal::Withdrawal;
 
@@ -105,21 +106,10 @@ queries! {
     GetHolder(task: Task) => Option<ProcessId>: |rows| {
         Ok(rows.get::<Claims>(&task)?.map(|claimed| claimed.holder))
     };
-    /// Whether a process is offering a payment of the invoice with this number.
-    IsOffered(invoice: u64) => bool: |rows| match rows.get::<InFlight>(&invoice)? {
-        Some(number) => Ok(rows.get::<Claims>(&Task::Offering(number))?.is_some()),
-        None => Ok(false),
-    };
-    /// What a payment of the invoice with this number by the transaction of this id meets when it
-    /// arrives.
-    GetArrival(number: u64, txid: bsv_tx::Txid) => Option<Arrival>: |rows| {
-        let offered = match rows.get::<InFlight>(&number)? {
-            Some(offered) => Some(transaction(rows, offered)?.txid),
-            None => None,
-        };
-        let state = GetPaymentBy(number, txid).run(rows)?.map(|(_, record)| record.state);
-        let invoice = GetInvoice(number).run(rows)?;
-        Ok(invoice.map(|invoice| Arrival { invoice, state, offered }))
+    /// Where the invoice with this number and its payment by the transaction of this id stand.
+    /// Refused if there is no such invoice.
+    GetStanding(invoice: u64, txid: bsv_tx::Txid) => PaymentStanding: |rows| {
+        payment_standing(rows, invoice, txid)
     };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
@@ -189,6 +179,15 @@ queries! {
         let transactions = rows.first::<Transactions>(from.., Ascending, limit)?;
         Ok(transactions.into_iter().map(|(number, record)| (number, record.txid)).collect())
     };
+    /// The record of the transaction with this number, and the transaction, unless its bytes are
+    /// dropped.
+    GetStored(number: u64) => Option<(TransactionRecord, Option<EncodedTransaction>)>: |rows| {
+        let bytes = rows.get::<RawTransactions>(&number)?;
+        let record = rows.get::<Transactions>(&number)?;
+        Ok(record.map(|record| {
+            (record, bytes.map(|bytes| EncodedTransaction { txid: record.txid, bytes }))
+        }))
+    };
     /// The transaction of this number. Refused if its bytes are dropped.
     GetTransaction(number: u64) => Option<Transaction>: |rows| raw_transaction(rows, number);
     /// The unconfirmed ancestors that came with the transaction with this number, parents before
@@ -222,10 +221,6 @@ queries! {
     /// What the wallet holds.
     GetHoldings => Holdings: |rows| {
         Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().holdings)
-    };
-    /// The number of the last event, or 0.
-    GetLastEvent => u64: |rows| {
-        Ok(rows.get::<AllFigures>(&())?.unwrap_or_default().last_event)
     };
     /// The time of the last event, or the beginning of 1970.
     GetLastEventAt => Timestamp: |rows| {
@@ -269,15 +264,43 @@ fn settlement(rows: &dyn Engine, invoice: u64) -> Result<StoredSettlement, Walle
     })
 }
 
-/// What a payment meets when it arrives, all as of one moment.
+/// Where an invoice and one of its payments stand, all as of one moment.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct PaymentStanding {
     /// The invoice.
     pub invoice: Invoice,
-    /// The state of the payment, if the books have it.
-    pub state: Option<TransactionState>,
-    /// The transaction that is being offered for the invoice.
-    pub offered: Option<bsv_tx::Txid>,
+    /// The sums of its payments that count.
+    pub received: Received,
+    /// The payment of it that is being offered to the network.
+    pub in_flight: Option<StandingPayment>,
+    /// The payment asked about, as [`GetPaymentBy`] answers it.
+    pub payment: Option<StandingPayment>,
+}
+
+/// A payment of an invoice.
+#[derive(Clone, Copy, Debug)]
+pub struct StandingPayment {
+    /// The record of its transaction.
+    pub record: TransactionRecord,
+    /// Whether a process is offering it to the network.
+    pub is_offered: bool,
+}
+
+fn payment_standing(
+    rows: &dyn Engine,
+    number: u64,
+    txid: bsv_tx::Txid,
+) -> Result<PaymentStanding, WalletStoreError> {
+    let standing = |(number, record)| -> Result<_, WalletStoreError> {
+        let is_offered = GetHolder(Task::Offering(number)).run(rows)?.is_some();
+        Ok(StandingPayment { record, is_offered })
+    };
+    let in_flight = rows.get::<InFlight>(&number)?;
+    let in_flight = in_flight.map(|number| standing((number, transaction(rows, number)?)));
+    let payment = GetPaymentBy(number, txid).run(rows)?.map(standing).transpose()?;
+    let received = GetReceivedSum(number).run(rows)?;
+    let invoice = GetInvoice(number).run(rows)?.ok_or(Refusal::UnknownInvoice(number))?;
+    Ok(PaymentStanding { invoice, received, in_flight: in_flight.transpose()?, payment })
 }
 
 /// How many invoices are read at once.

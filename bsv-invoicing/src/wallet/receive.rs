@@ -23,18 +23,18 @@ pub(crate) use self::recent_tip::RecentTip;
 pub(crate) use self::turn::WaitingPayments;
 
 use self::broadcast::{Outcome, outcome_of};
-use self::check::OnItsWay;
 use self::turn::{ELSEWHERE_PERIOD, Turns};
 use crate::dpp::Acknowledgement;
 use crate::error::Error;
 use crate::ledger::queries::{
-    Arrival, GetAncestors, GetArrival, GetHolder, GetIncoming, GetInvoice, GetPaymentBy,
-    GetReceivedSum, GetRecord, IsOffered,
+    GetAncestors, GetIncoming, GetPaymentBy, GetStanding, PaymentStanding, StandingPayment,
 };
-use crate::ledger::{Offer, Offered, Refusal, Refuse};
-use crate::model::payment::{IncomingState, PaymentPage, PaymentQuery};
+use crate::ledger::{Asked, Notice, Noticed, Offer, Offered, Refusal, Refuse, ShownPlace};
+use crate::model::invoice_id::InvoiceId;
+use crate::model::payment::{IncomingPayment, IncomingState, PaymentPage, PaymentQuery};
 use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
+use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionState;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
@@ -70,59 +70,43 @@ impl Wallet {
         refund_to: Option<&str>,
     ) -> Result<Acknowledgement, Arc<Error>> {
         self.check_caught_up().await?;
-        let number = self.invoice(id).await?.number;
-        let posted = Arc::new(check::read_transaction(transaction)?);
+        let posted = check::read_transaction(transaction);
+        if posted.is_err() {
+            // An unknown invoice is the first thing that a payer must know.
+            self.invoice(id).await?;
+        }
+        let posted = Arc::new(posted?);
+        let txid = posted.transaction().txid();
+        let parsed: InvoiceId = id.parse().map_err(Error::from)?;
+        let number = self.keys.ids.number(&parsed);
         let mut turns = Turns::new(&self.waiting, transaction.len());
         loop {
-            let taken = self.take_now(id, number, &posted, refund_to).await;
-            let is_other_offered =
-                taken.as_ref().is_err_and(|error| matches!(**error, Error::InFlight(_)));
-            if !is_other_offered {
-                return taken;
+            // It is looked up first. If it is over by then, the store tells its outcome.
+            let broadcast = self.broadcasts.get(&number);
+            let standing = self.store.get(GetStanding(number, txid)).await;
+            let standing = standing.map_err(|error| of_invoice(id, error))?;
+            if standing.invoice.id != parsed || standing.invoice.deleted_at.is_some() {
+                return Err(Error::UnknownInvoice(id.to_owned()).into());
             }
-            let is_offered = self.store.get(IsOffered(number)).await.map_err(Error::from)?;
-            if !turns.next(&self.broadcasts, number, is_offered).await {
-                return taken;
+            let taken = match (standing.payment, broadcast) {
+                (Some(payment), _) if payment.record.state.spends() => {
+                    self.check_paid(&standing).map_err(Arc::new)
+                }
+                (_, Some(same)) if same.txid == txid => outcome_of(same.outcome).await,
+                (_, other) => {
+                    let in_flight = standing.in_flight.map(|it| it.record.txid);
+                    let in_flight = other.map(|other| other.txid).or(in_flight);
+                    self.offer(&standing, &posted, refund_to, in_flight).await
+                }
+            };
+            let is_offered = standing.in_flight.is_some_and(|it| it.is_offered);
+            match taken {
+                Err(error)
+                    if matches!(*error, Error::InFlight(_))
+                        && turns.next(&self.broadcasts, number, is_offered).await => {}
+                taken => return taken.map(|()| self.acknowledgement(id, txid)),
             }
         }
-    }
-
-    /// Receives a payment, unless another payment of the same invoice is being offered.
-    async fn take_now(
-        self: &Arc<Self>,
-        id: &str,
-        number: u64,
-        posted: &Arc<FormedTransaction>,
-        refund_to: Option<&str>,
-    ) -> Result<Acknowledgement, Arc<Error>> {
-        let txid = posted.transaction().txid();
-        let acknowledgement = self.acknowledgement(id, txid);
-        let broadcast = self.broadcasts.get(&number);
-        let arrival = self.store.get(GetArrival(number, txid)).await.map_err(Error::from)?;
-        let arrival = arrival.filter(|it| it.invoice.deleted_at.is_none());
-        let Arrival { invoice, state, offered } =
-            arrival.ok_or_else(|| Error::UnknownInvoice(id.to_owned()))?;
-        if state.is_some_and(TransactionState::spends) {
-            self.check_paid(number, &txid).await?;
-            return Ok(acknowledgement);
-        }
-        let outcome = match broadcast {
-            Some(Broadcast { txid: same, outcome }) if same == txid => outcome,
-            other => {
-                let on_its_way = match offered {
-                    _ if other.is_some() => OnItsWay::Other,
-                    None => OnItsWay::None,
-                    Some(offered) if offered == txid => OnItsWay::This,
-                    Some(_) => OnItsWay::Other,
-                };
-                let refund_to = refund_to.map(str::to_owned);
-                let offer = self.offer_of(&invoice, posted, refund_to, on_its_way).await?;
-                self.offer(id, offer, posted)?
-            }
-        };
-        outcome_of(outcome).await?;
-        self.check_paid(number, &txid).await?;
-        Ok(acknowledgement)
     }
 
     /// Counts of the payments that were not accepted.
@@ -131,20 +115,17 @@ impl Wallet {
     }
 
     /// Fails unless the invoice is paid. The network shows this payment of it.
-    async fn check_paid(&self, number: u64, txid: &Txid) -> Result<(), Error> {
-        let invoice = self.store.get(GetInvoice(number)).await?;
-        let invoice = invoice.ok_or(Refusal::UnknownInvoice(number))?;
+    fn check_paid(&self, standing: &PaymentStanding) -> Result<(), Error> {
+        let PaymentStanding { invoice, received, payment, .. } = standing;
         if invoice.payment_received_at.is_some() {
             return Ok(());
         }
-        let payment = self.store.get(GetPaymentBy(number, *txid)).await?;
-        let payment = payment.map(|(_, record)| record);
+        let payment = payment.map(|it| it.record);
         if payment.is_some_and(|it| it.state == TransactionState::Waiting) {
             return Err(Error::Waiting);
         }
         let rules = self.settings.payment_rules;
-        let received = self.store.get(GetReceivedSum(number)).await?;
-        if rules.in_any_place().due(invoice.satoshis, received) == 0 {
+        if rules.in_any_place().due(invoice.satoshis, *received) == 0 {
             // The payer has paid everything. The payment counts once it is mined.
             return Ok(());
         }
@@ -152,36 +133,37 @@ impl Wallet {
             && payment.is_some_and(|it| it.at >= invoice.expires_at);
         match is_held {
             true => Err(Error::Late),
-            false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, received) }),
+            false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, *received) }),
         }
     }
 
-    /// Starts to offer a payment to the network, unless another payment of the same invoice is
+    /// Checks a payment and offers it to the network, unless another payment of the same invoice is
     /// being offered.
-    fn offer(
+    async fn offer(
         self: &Arc<Self>,
-        id: &str,
-        offer: Offer,
+        standing: &PaymentStanding,
         posted: &Arc<FormedTransaction>,
-    ) -> Result<watch::Receiver<Option<Outcome>>, Error> {
-        let txid = offer.transaction.txid;
+        refund_to: Option<&str>,
+        in_flight: Option<Txid>,
+    ) -> Outcome {
+        let offer = self.offer_of(standing, posted, refund_to, in_flight).await?;
+        let (id, txid) = (standing.invoice.id.to_string(), offer.transaction.txid);
         let (sender, outcome) = watch::channel(None);
         let broadcast = Broadcast { txid, outcome: outcome.clone() };
         let place = match self.broadcasts.begin(offer.invoice, broadcast) {
             Ok(place) => Some(place),
-            Err(other) if other.txid == txid => return Ok(other.outcome),
+            Err(other) if other.txid == txid => return outcome_of(other.outcome).await,
             Err(_) if offer.is_known => None,
-            Err(_) => return Err(Error::InFlight(id.to_owned())),
+            Err(_) => return Err(Error::InFlight(id).into()),
         };
         let (wallet, posted) = (Arc::clone(self), Arc::clone(posted));
-        let id = id.to_owned();
         tokio::spawn(async move {
             let sent = wallet.note_and_send(&id, offer, posted.transaction()).await;
-            let outcome = sent.map_err(Arc::new);
+            let outcome = sent.and_then(|standing| wallet.check_paid(&standing));
             drop(place);
-            sender.send_replace(Some(outcome));
+            sender.send_replace(Some(outcome.map_err(Arc::new)));
         });
-        Ok(outcome)
+        outcome_of(outcome).await
     }
 
     async fn note_and_send(
@@ -189,7 +171,8 @@ impl Wallet {
         id: &str,
         offer: Offer,
         transaction: &Transaction,
-    ) -> Result<(), Error> {
+    ) -> Result<PaymentStanding, Error> {
+        let (invoice, txid) = (offer.invoice, offer.transaction.txid);
         let deadline = Instant::now() + ELSEWHERE_PATIENCE;
         loop {
             let noted = self.store.execute(offer.clone()).await;
@@ -198,18 +181,22 @@ impl Wallet {
                 self.let_go_all(offer.claim);
             }
             match noted.map_err(|error| of_invoice(id, error))? {
-                Offered::Before(_) => return Ok(()),
-                Offered::Now(payment) => {
-                    let held = self.offering(payment.number, offer.claim);
-                    let sent = self.send_incoming(payment.number, transaction).await;
+                Offered::Before(_) => {
+                    return Ok(self.store.get(GetStanding(invoice, txid)).await?);
+                }
+                Offered::Now(payment, ancestors) => {
+                    let IncomingPayment { number, received_at, .. } = payment;
+                    let held = self.offering(number, offer.claim);
+                    let payment = (invoice, number, received_at);
+                    let sent = self.send_incoming(payment, transaction, ancestors).await;
                     if sent.is_err() {
                         self.let_go(held);
                     }
                     return sent;
                 }
-                Offered::Elsewhere(payment) => {
-                    if let Some(outcome) = self.outcome_elsewhere(payment.number, deadline).await? {
-                        return outcome;
+                Offered::Elsewhere(_) => {
+                    if let Some(standing) = self.outcome_elsewhere(invoice, txid, deadline).await? {
+                        return Ok(standing);
                     }
                 }
             }
@@ -220,17 +207,16 @@ impl Wallet {
     /// no process offers it and its outcome is open.
     async fn outcome_elsewhere(
         &self,
-        number: u64,
+        invoice: u64,
+        txid: Txid,
         deadline: Instant,
-    ) -> Result<Option<Result<(), Error>>, Error> {
+    ) -> Result<Option<PaymentStanding>, Error> {
         loop {
-            match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
-                Some(TransactionState::Offered) => {}
-                Some(state) if !state.is_lost() => return Ok(Some(Ok(()))),
-                _ => return Ok(Some(Err(refused_before()))),
-            }
-            if self.store.get(GetHolder(Task::Offering(number))).await?.is_none() {
-                return Ok(None);
+            let standing = self.store.get(GetStanding(invoice, txid)).await?;
+            match open_payment(&standing)? {
+                None => return Ok(Some(standing)),
+                Some(payment) if !payment.is_offered => return Ok(None),
+                Some(_) => {}
             }
             if Instant::now() >= deadline {
                 let reason = "another server is still offering the payment to the network";
@@ -246,7 +232,8 @@ impl Wallet {
         let _resuming = self.resuming.acquire().await;
         let (sender, outcome) = watch::channel(None);
         let Ok(place) = self.broadcasts.begin(invoice, Broadcast { txid, outcome }) else { return };
-        let outcome = self.send_if_free(number).await;
+        let sent = self.send_if_free(number, invoice, txid).await;
+        let outcome = sent.and_then(|standing| self.check_paid(&standing));
         if let Err(error) = &outcome {
             tracing::debug!("transaction {txid}: {error}");
         }
@@ -255,46 +242,61 @@ impl Wallet {
     }
 
     /// Offers a payment again, unless another process does.
-    async fn send_if_free(self: &Arc<Self>, number: u64) -> Result<(), Error> {
+    async fn send_if_free(
+        self: &Arc<Self>,
+        number: u64,
+        invoice: u64,
+        txid: Txid,
+    ) -> Result<PaymentStanding, Error> {
         let Some(held) = self.claim(Task::Offering(number)).await? else {
             let deadline = Instant::now() + ELSEWHERE_PATIENCE;
-            let outcome = self.outcome_elsewhere(number, deadline).await?;
-            return outcome.unwrap_or_else(|| Err(not_shown()));
+            let standing = self.outcome_elsewhere(invoice, txid, deadline).await?;
+            return standing.ok_or_else(not_shown);
         };
-        let sent = self.send_if_offered(number).await;
+        let sent = async {
+            // The outcome may have become known since the payment was found to be open.
+            let standing = self.store.get(GetStanding(invoice, txid)).await?;
+            let Some(payment) = open_payment(&standing)? else { return Ok(standing) };
+            let ancestors = self.store.get(GetAncestors(number)).await?;
+            let transaction = self.transaction(number).await?;
+            let payment = (invoice, number, payment.record.at);
+            self.send_incoming(payment, &transaction, ancestors).await
+        };
+        let sent = sent.await;
         self.let_go(held);
         sent
     }
 
-    async fn send_if_offered(&self, number: u64) -> Result<(), Error> {
-        // The outcome may have become known since the payment was found to be open.
-        match self.store.get(GetRecord(number)).await?.map(|record| record.state) {
-            Some(TransactionState::Offered) => {}
-            Some(state) if !state.is_lost() => return Ok(()),
-            _ => return Err(refused_before()),
-        }
-        let transaction = self.transaction(number).await?;
-        self.send_incoming(number, &transaction).await
-    }
-
-    /// Offers the transaction of a payment to the network, and records what the network shows.
-    async fn send_incoming(&self, number: u64, transaction: &Transaction) -> Result<(), Error> {
-        let ancestors = self.store.get(GetAncestors(number)).await?;
+    /// Offers the transaction of a payment to the network, and records what the network shows. The
+    /// payment is the number of its invoice, that of the transaction, and when it came.
+    async fn send_incoming(
+        &self,
+        (invoice, number, came_at): (u64, u64, Timestamp),
+        transaction: &Transaction,
+        ancestors: Vec<Transaction>,
+    ) -> Result<PaymentStanding, Error> {
+        let txid = transaction.txid();
         let all = ancestors.iter().chain([transaction]);
         let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
         let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
         self.notice_all(node, ancestors).await?;
+        let note = |place| {
+            let noticed = Noticed { transaction: transaction.into(), place, came_at };
+            let notice = Notice { shown: vec![noticed], now: self.now() };
+            self.store.execute(Asked(notice, GetStanding(invoice, txid)))
+        };
         match show(node, transaction).await? {
-            Shown::InMempool(entry) => self.note_in_mempool(node, number, entry).await,
-            Shown::InBlock => {
-                self.find_proof(node, number, &transaction.txid()).await?;
-                // The block may have left the chain before its proof was found.
-                let record = self.store.get(GetRecord(number)).await?;
-                match record.is_some_and(|it| it.state == TransactionState::Offered) {
-                    true => Err(not_shown()),
-                    false => Ok(()),
-                }
+            Shown::InMempool(entry) => {
+                let is_fee_sufficient = self.is_entry_sufficient(node, entry).await?;
+                Ok(note(ShownPlace::Mempool { is_fee_sufficient }).await?)
             }
+            Shown::InBlock => loop {
+                let checked = self.checked_proof(node, &txid).await?.ok_or_else(not_shown)?;
+                match note(ShownPlace::Block(checked)).await {
+                    Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
+                    noted => return Ok(noted?),
+                }
+            },
             Shown::Refused(reason) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
                 Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))
@@ -321,6 +323,11 @@ impl Wallet {
     }
 }
 
-fn refused_before() -> Error {
-    Error::RefusedByNetwork("it was refused before".to_owned())
+/// The payment, if its outcome is open. Fails if it was refused.
+fn open_payment(standing: &PaymentStanding) -> Result<Option<StandingPayment>, Error> {
+    match standing.payment {
+        Some(payment) if payment.record.state == TransactionState::Offered => Ok(Some(payment)),
+        Some(payment) if !payment.record.state.is_lost() => Ok(None),
+        _ => Err(Error::RefusedByNetwork("it was refused before".to_owned())),
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::ledger::MarkPaid;
-use crate::ledger::queries::{GetReceived, GetReceivedSum};
+use crate::ledger::queries::GetReceived;
 use crate::model::invoice::Invoice;
-use crate::model::settlement::Settlement;
+use crate::model::settlement::{Received, Settlement};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
@@ -38,12 +38,10 @@ impl Wallet {
         self.invoice(id).await
     }
 
-    /// What payers must still send for an invoice that is not paid, in satoshis. Fails if
-    /// everything was sent and only a block is missing.
-    pub(crate) async fn asked_for(&self, invoice: &Invoice) -> Result<u64, Error> {
-        let received = self.store.get(GetReceivedSum(invoice.number)).await?;
-        let rules = self.settings.payment_rules.in_any_place();
-        match rules.due(invoice.satoshis, received) {
+    /// What payers must still send for an invoice that is not paid and has received this, in
+    /// satoshis. Fails if everything was sent and only a block is missing.
+    pub(crate) fn asked_for(&self, invoice: &Invoice, received: Received) -> Result<u64, Error> {
+        match self.settings.payment_rules.in_any_place().due(invoice.satoshis, received) {
             0 => Err(Error::InFlight(invoice.id.to_string())),
             due => Ok(due),
         }

@@ -7,12 +7,11 @@ use bsv_network::{MempoolEntry, MinedIn, NodeRpc, Submitted, TransactionPlace};
 use bsv_tx::{BlockHash, MerkleBranch, Transaction, Txid};
 
 use crate::error::Error;
+use crate::ledger::queries::GetStored;
 use crate::ledger::{
-    CheckedProof, GetKnownAs, GetReorganisations, Known, KnownAs, Mine, Notice, Noticed, Refusal,
-    See, ShownPlace,
+    CheckedProof, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace,
 };
-use crate::model::time::Timestamp;
-use crate::model::transaction::{BlockPlace, Proof};
+use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::follow::is_for_itself;
@@ -145,27 +144,24 @@ impl Wallet {
         number: u64,
         entry: MempoolEntry,
     ) -> Result<(), Error> {
-        let known = self.store.get(GetKnownAs(number)).await?;
-        let mut records = known.iter().flat_map(|it| &it.known.records);
-        let is_fee_sufficient = match records.any(|(_, it)| !it.purpose.is_from_outside()) {
-            // The wallet made it with the fee that its payee and the node ask for.
-            true => true,
-            false => {
-                let mut entries = self.mempool_entries.of(node);
-                let is_sufficient = self.is_fee_sufficient(&mut entries, entry).await?;
-                entries.keep().await;
-                is_sufficient
-            }
-        };
-        let now = self.now();
-        let place = ShownPlace::Mempool { is_fee_sufficient };
-        match known.and_then(|known| notice_of(known, place, now)) {
-            Some(notice) => Ok(self.store.execute(notice).await?),
-            None => {
-                let see = See { transaction: number, is_fee_sufficient, now };
-                Ok(self.store.execute(see).await?)
-            }
-        }
+        let stored = self.store.get(GetStored(number)).await?;
+        // The wallet made it with the fee that its payee and the node ask for.
+        let is_own = stored.as_ref().is_some_and(|(record, _)| !record.purpose.is_from_outside());
+        let is_fee_sufficient = is_own || self.is_entry_sufficient(node, entry).await?;
+        Ok(self.note(number, stored, ShownPlace::Mempool { is_fee_sufficient }).await?)
+    }
+
+    /// Whether the fee of a transaction suffices for it and its ancestors, by its entry in the
+    /// mempool.
+    pub(crate) async fn is_entry_sufficient(
+        &self,
+        node: &NodeRpc,
+        entry: MempoolEntry,
+    ) -> Result<bool, Error> {
+        let mut entries = self.mempool_entries.of(node);
+        let is_sufficient = self.is_fee_sufficient(&mut entries, entry).await?;
+        entries.keep().await;
+        Ok(is_sufficient)
     }
 
     /// Records that a transaction is in a block.
@@ -174,12 +170,30 @@ impl Wallet {
         number: u64,
         checked: CheckedProof,
     ) -> Result<(), WalletStoreError> {
+        let stored = self.store.get(GetStored(number)).await?;
+        self.note(number, stored, ShownPlace::Block(checked)).await
+    }
+
+    /// Records where the network shows a transaction, with everything in it that concerns the
+    /// wallet.
+    async fn note(
+        &self,
+        transaction: u64,
+        stored: Option<(TransactionRecord, Option<EncodedTransaction>)>,
+        place: ShownPlace,
+    ) -> Result<(), WalletStoreError> {
         let now = self.now();
-        let known = self.store.get(GetKnownAs(number)).await?;
-        let place = ShownPlace::Block(checked.clone());
-        match known.and_then(|known| notice_of(known, place, now)) {
-            Some(notice) => self.store.execute(notice).await,
-            None => self.store.execute(Mine { transaction: number, checked, now }).await,
+        match (stored, place) {
+            (Some((record, Some(transaction))), place) => {
+                let shown = vec![Noticed { transaction, place, came_at: record.at }];
+                self.store.execute(Notice { shown, now }).await
+            }
+            (_, ShownPlace::Mempool { is_fee_sufficient }) => {
+                self.store.execute(See { transaction, is_fee_sufficient, now }).await
+            }
+            (_, ShownPlace::Block(checked)) => {
+                self.store.execute(Mine { transaction, checked, now }).await
+            }
         }
     }
 
@@ -210,33 +224,31 @@ impl Wallet {
         number: u64,
         txid: &Txid,
     ) -> Result<(), Error> {
-        loop {
-            let reorganisations = self.store.get(GetReorganisations).await?;
-            let Some(MinedIn { block, branch }) = branch_of(node, txid).await? else {
-                return Ok(());
-            };
-            let Some(proof) = check_proof(node, txid, block, branch).await? else {
-                tracing::warn!(
-                    "the node's proof that transaction {txid} is in block {block} is wrong"
-                );
-                return Ok(());
-            };
-            let checked = CheckedProof { proof, reorganisations };
+        while let Some(checked) = self.checked_proof(node, txid).await? {
             match self.note_mined(number, checked).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
                 mined => return Ok(mined?),
             }
         }
+        Ok(())
     }
-}
 
-/// The command that records a transaction with everything that it pays to the wallet, unless the
-/// books have all of it under one number.
-fn notice_of(known: KnownAs, place: ShownPlace, now: Timestamp) -> Option<Notice> {
-    let KnownAs { record, transaction, known: Known { records, lacking, .. } } = known;
-    let is_all = records.len() == 1 && lacking.is_empty();
-    let transaction = transaction.filter(|_| !is_all)?;
-    Some(Notice { shown: vec![Noticed { transaction, place, came_at: record.at }], now })
+    /// The checked proof of a transaction, unless it has left its block.
+    pub(crate) async fn checked_proof(
+        &self,
+        node: &NodeRpc,
+        txid: &Txid,
+    ) -> Result<Option<CheckedProof>, Error> {
+        let reorganisations = self.store.get(GetReorganisations).await?;
+        let Some(MinedIn { block, branch }) = branch_of(node, txid).await? else {
+            return Ok(None);
+        };
+        let proof = check_proof(node, txid, block, branch).await?;
+        if proof.is_none() {
+            tracing::warn!("the node's proof that transaction {txid} is in block {block} is wrong");
+        }
+        Ok(proof.map(|proof| CheckedProof { proof, reorganisations }))
+    }
 }
 
 /// The block that holds a transaction, with the branch.

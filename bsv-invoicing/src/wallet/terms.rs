@@ -2,7 +2,9 @@
 
 use crate::dpp::{Destination, FeeRate, Fees, Terms};
 use crate::error::Error;
+use crate::ledger::queries::GetReceivedSum;
 use crate::model::invoice::{Invoice, InvoiceState};
+use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::pay::draft::url_of_invoice;
 
@@ -16,6 +18,7 @@ impl Wallet {
         self.check_payable(&invoice)?;
         let description = format!("invoice {id}");
         let script = self.show_destination(invoice.number).await?;
+        let received = self.store.get(GetReceivedSum(invoice.number)).await?;
         let mut memo = invoice.description.clone().unwrap_or_else(|| description.clone());
         if self.settings.payment_rules.needs_block(invoice.satoshis) {
             memo.push_str(COUNTS_IN_A_BLOCK);
@@ -24,7 +27,7 @@ impl Wallet {
         Ok(Terms {
             network: self.settings.network,
             destinations: vec![Destination {
-                satoshis: self.asked_for(&invoice).await?,
+                satoshis: self.asked_for(&invoice, received)?,
                 script,
                 description,
             }],

@@ -188,9 +188,8 @@ impl Wallet {
         for ((transaction, came_at, known), entry) in news.into_iter().zip(in_mempool) {
             // A transaction that the node announces may be gone, or not final.
             let Some(entry) = entry else { continue };
-            // The wallet's own transactions have the fee that their payee and the node ask for.
-            let is_own = known.records.iter().any(|(_, it)| !it.purpose.is_from_outside());
-            let is_fee_sufficient = is_own || self.is_fee_sufficient(&mut entries, entry).await?;
+            let is_fee_sufficient =
+                known.is_own() || self.is_fee_sufficient(&mut entries, entry).await?;
             let place = ShownPlace::Mempool { is_fee_sufficient };
             let transaction = Arc::unwrap_or_clone(transaction);
             shown.push(Noticed { transaction, place, came_at });

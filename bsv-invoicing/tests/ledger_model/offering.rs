@@ -183,7 +183,7 @@ impl World {
             Ok(Offered::Before(payment)) => {
                 assert!(before.is_some_and(|(it, state)| it == payment.number && spends(state)));
             }
-            Ok(Offered::Now(payment)) => match before {
+            Ok(Offered::Now(payment, _)) => match before {
                 Some((number, state)) => {
                     assert_eq!(number, payment.number);
                     if state != TransactionState::Offered {

@@ -86,7 +86,7 @@ pub(super) async fn begin(
 
 pub(super) async fn begin_with(store: &impl WalletStore, offer: Offer) -> IncomingPayment {
     match store.offer(offer).await.unwrap() {
-        Offered::Now(payment) => payment,
+        Offered::Now(payment, _) => payment,
         other => panic!("shown before, or offered elsewhere: {other:?}"),
     }
 }

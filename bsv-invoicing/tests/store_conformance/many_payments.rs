@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bsv_invoicing::ledger::queries::{
     GetIncoming, GetInvoice, GetInvoicesPaidBy, GetReceived, GetReceivedSum, GetRefundable,
-    GetWaitingSum,
+    GetStanding, GetWaitingSum,
 };
 use bsv_invoicing::ledger::{Notice, Noticed, Query, ShownPlace};
 use bsv_invoicing::{
@@ -42,12 +42,13 @@ async fn rows_read(
     store: &impl WalletStore,
     invoice: u64,
     txid: Txid,
-) -> [(&'static str, usize); 8] {
+) -> [(&'static str, usize); 9] {
     let page = |after| GetIncoming(invoice, PaymentQuery { after, limit: 10 });
     let PaymentPage { next, .. } = store.list(page(None)).await.unwrap();
     let paid_by = GetInvoicesPaidBy(PaidByQuery { txid, after: None, limit: 10 });
     [
         ("the invoice", rows_of(store, GetInvoice(invoice)).await),
+        ("a payment of it", rows_of(store, GetStanding(invoice, txid)).await),
         ("its settlement", rows_of(store, GetReceived(invoice)).await),
         ("its sum", rows_of(store, GetReceivedSum(invoice)).await),
         ("what waits", rows_of(store, GetWaitingSum(invoice)).await),

@@ -139,6 +139,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("payments that the network shows are noticed, even in parts", noticed::in_parts)
         .await;
     check::<P>("an offered payment is noticed once", noticed::offered).await;
+    check::<P>("the wallet pays its own invoice", noticed::own).await;
     check::<P>("rules decide whether an invoice is paid", noticed::by_rules).await;
     check::<P>("outputs of coinbase transactions mature", noticed::coinbase).await;
     check::<P>(

@@ -287,7 +287,7 @@ impl Model {
         let Some(chosen) = chosen else { return };
         let Kind::Incoming { invoice, satoshis } = self.transactions[chosen].kind else { return };
         let offered = store.offer(offering(invoice, &[satoshis], chosen, now)).await.unwrap();
-        let (Offered::Now(payment) | Offered::Elsewhere(payment) | Offered::Before(payment)) =
+        let (Offered::Now(payment, _) | Offered::Elsewhere(payment) | Offered::Before(payment)) =
             &offered;
         assert_eq!(payment.number, self.transactions[chosen].number);
         let is_shown = self.transactions[chosen].state.is(TransactionState::spends);

@@ -95,6 +95,21 @@ pub(super) async fn offered(store: &impl WalletStore) {
     assert_eq!(store.get(GetBalance).await.unwrap(), 2 * SATOSHIS);
 }
 
+/// The wallet pays its own invoice. The fee that it paid suffices, whatever is asked of strangers.
+pub(super) async fn own(store: &impl WalletStore) {
+    shown(store, 2).await;
+    notice(store, &paying_invoices(&[(1, 2 * SATOSHIS)], 1), MEMPOOL, 1).await;
+    let reservation = reserve(store, outgoing("own", SATOSHIS)).await;
+    let mut record = signed(&outgoing("own", SATOSHIS), &reservation);
+    record.payment.transaction.outputs[0].locking_script = Script::p2pkh(&hash_of(2));
+    let transaction = record.payment.transaction.clone();
+    store.record_payment(record).await.unwrap();
+    let offer = Offer { transaction: (&transaction).into(), ..incoming(2, 1, at(6)) };
+    begin_with(store, offer).await;
+    notice(store, &transaction, ShownPlace::Mempool { is_fee_sufficient: false }, 7).await;
+    assert_eq!(state(store, 2, 8).await, InvoiceState::Paid);
+}
+
 /// Late payments are held or accepted, a small amount may be missing, and large payments must be
 /// mined.
 pub(super) async fn by_rules(store: &impl WalletStore) {

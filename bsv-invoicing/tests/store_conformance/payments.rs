@@ -140,8 +140,11 @@ pub(super) async fn with_ancestors(store: &impl WalletStore) {
     for invoice in 1..=4 {
         let number = begin_with(store, bringing(invoice, &encoded)).await.number;
         assert_eq!(kept(number).await, ancestors);
-        begin_with(store, incoming(invoice, invoice as usize, at(2))).await;
-        assert_eq!(kept(number).await, ancestors, "it comes again without them");
+        let again = store.offer(incoming(invoice, invoice as usize, at(2))).await.unwrap();
+        let Offered::Now(payment, offered) = again else { panic!("{again:?}") };
+        assert_eq!(payment.number, number);
+        assert_eq!(offered, ancestors, "it comes again without them");
+        assert_eq!(kept(number).await, ancestors);
         numbers.push(number);
     }
     let [mined, displaced, refused, alone] = numbers.try_into().unwrap();

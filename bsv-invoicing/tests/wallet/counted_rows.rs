@@ -1,4 +1,4 @@
-//! A store that counts the rows that queries read.
+//! A store that counts queries, and the rows that they read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +11,17 @@ use crate::forward::forward_others;
 pub(crate) struct CountingStore {
     store: RedbWalletStore,
     rows: Arc<AtomicUsize>,
+    queries: AtomicUsize,
 }
 
 impl CountingStore {
     pub(crate) fn new(store: RedbWalletStore) -> Self {
-        Self { store, rows: Arc::default() }
+        Self { store, rows: Arc::default(), queries: AtomicUsize::new(0) }
+    }
+
+    /// How many queries there were so far.
+    pub(crate) fn queries(&self) -> usize {
+        self.queries.load(Ordering::Relaxed)
     }
 
     /// How many rows were read so far. A row that was not there counts, too.
@@ -24,6 +30,7 @@ impl CountingStore {
     }
 
     fn counted(&self, query: BoxedQuery) -> BoxedQuery {
+        self.queries.fetch_add(1, Ordering::Relaxed);
         let count = Arc::clone(&self.rows);
         Box::new(move |rows| query(&CountedRows { rows, count: &count }))
     }

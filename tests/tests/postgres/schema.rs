@@ -1,7 +1,7 @@
 //! What lies in the database.
 
 use bsv_invoicing::WalletStore;
-use bsv_invoicing::ledger::queries::GetLastEvent;
+use bsv_invoicing::ledger::queries::GetFigures;
 
 use crate::postgres::{SERVER, open};
 
@@ -11,7 +11,7 @@ async fn a_schema_is_made_once_and_found_again() {
     for _ in 0..2 {
         let stores = [open(&url), open(&url)];
         for store in stores {
-            assert_eq!(store.get(GetLastEvent).await.unwrap(), 0);
+            assert_eq!(store.get(GetFigures).await.unwrap().last_event, 0);
         }
     }
     assert_eq!(SERVER.query("SELECT count(*) FROM made_once.meta"), "1");

@@ -13,9 +13,9 @@ pub struct EventQuery {
 
 /// Some events, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventPage {
+pub struct EventPage<E = Event> {
     /// The events.
-    pub events: Vec<Event>,
+    pub events: Vec<E>,
     /// The number of the last event that was looked at. The next page starts after it.
     pub next: u64,
     /// The number of the last event in the log.
@@ -40,8 +40,10 @@ impl EventPage {
         json.extend(format!("],\"next\":{},\"last\":{}}}", self.next, self.last).into_bytes());
         json
     }
+}
 
-    /// Whether there are no events after this page.
+impl<E> EventPage<E> {
+    /// Whether the log has no events after this page.
     pub fn is_end(&self) -> bool {
         self.next >= self.last
     }

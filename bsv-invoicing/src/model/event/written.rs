@@ -20,26 +20,13 @@ impl WrittenEvent {
     }
 }
 
-/// A page of written events, in their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WrittenPage {
-    /// The events.
-    pub events: Vec<Arc<WrittenEvent>>,
-    /// The number of the last event that was looked at. Later events are on the next page.
-    pub next: u64,
-    /// The number of the last event in the log.
-    pub last: u64,
-}
+/// A page of written events.
+pub type WrittenPage = EventPage<Arc<WrittenEvent>>;
 
 impl WrittenPage {
     /// Writes a page of the log with this name.
     pub(crate) fn new(page: &EventPage, log: LogName) -> Self {
         let events = page.events.iter().map(|event| Arc::new(WrittenEvent::new(event, log)));
         Self { events: events.collect(), next: page.next, last: page.last }
-    }
-
-    /// Whether the log has no events after this page.
-    pub fn is_end(&self) -> bool {
-        self.next >= self.last
     }
 }

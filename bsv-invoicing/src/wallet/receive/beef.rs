@@ -13,7 +13,6 @@ use bsv_network::{NodeRpc, TransactionPlace};
 use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
-use super::check::Standing;
 use super::recent_tip::RecentTip;
 use super::unsent::Unsent;
 use crate::error::Error;
@@ -29,7 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Wallet {
     /// Checks a payment with its ancestors, and that nothing keeps the network from accepting it.
-    pub(super) async fn check_beef(&self, node: &NodeRpc, beef: &Beef) -> Result<Standing, Error> {
+    /// Returns the ancestors to offer before it, encoded. `None` if the network already has it.
+    pub(super) async fn check_beef(
+        &self,
+        node: &NodeRpc,
+        beef: &Beef,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());
         let unmined: Vec<_> = beef.unmined_ancestors().collect();
         if unmined.len() > MAX_ANCESTORS {
@@ -37,7 +41,7 @@ impl Wallet {
         }
         if node.transaction_place(&subject).await.map_err(away)? != TransactionPlace::Nowhere {
             // The payer's wallet has broadcast it itself.
-            return Ok(Standing::Known);
+            return Ok(None);
         }
         let held = self.held(node, beef).await?;
         let mut waiting = self.check_blocks(node, beef, &held).await?;
@@ -59,7 +63,7 @@ impl Wallet {
         unsent.check(node, &self.mempool_entries, self.demand()).await?;
         let mut ancestors = Vec::new();
         waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
-        Ok(Standing::New { ancestors })
+        Ok(Some(ancestors))
     }
 
     /// The wallet's own transactions among those of which the BEEF has only the ids.

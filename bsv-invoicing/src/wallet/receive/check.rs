@@ -3,63 +3,41 @@
 use std::sync::atomic::Ordering;
 
 use bsv_network::{NodeRpc, TransactionPlace};
-use bsv_tx::{FormedTransaction, Transaction, TransactionForm};
+use bsv_tx::{FormedTransaction, Transaction, TransactionForm, Txid};
 
 use super::ancestors::Demand;
 use super::unsent::Unsent;
 use crate::dpp::FeeRate;
 use crate::error::Error;
 use crate::ledger::Offer;
+use crate::ledger::queries::PaymentStanding;
 use crate::model::invoice::{Invoice, MAX_SATOSHIS};
 use crate::model::receipt::NewReceipt;
+use crate::model::settlement::Received;
 use crate::wallet::Wallet;
 use crate::wallet::node::away;
-
-/// The result of the checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The network already has it.
-    Known,
-    /// It can be offered.
-    New {
-        /// The ancestors to offer before it, encoded, parents before their children.
-        ancestors: Vec<u8>,
-    },
-}
-
-impl Standing {
-    /// It can be offered without ancestors.
-    const ALONE: Self = Self::New { ancestors: Vec::new() };
-}
-
-/// Which payment of the invoice is being offered to the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnItsWay {
-    None,
-    /// The one that has arrived.
-    This,
-    Other,
-}
 
 impl Wallet {
     /// The command for a payment with this transaction, if it can be offered to the network. A
     /// payment that the network already has is recorded, whatever it pays and whenever it comes.
+    ///
+    /// `in_flight` is the payment of the invoice that is being offered to the network.
     pub(super) async fn offer_of(
         &self,
-        invoice: &Invoice,
+        standing: &PaymentStanding,
         posted: &FormedTransaction,
-        refund_to: Option<String>,
-        on_its_way: OnItsWay,
+        refund_to: Option<&str>,
+        in_flight: Option<Txid>,
     ) -> Result<Offer, Error> {
         let transaction = posted.transaction();
-        let receipts = self.receipts(invoice, transaction)?;
-        let standing = match self.check(invoice, posted, &receipts, on_its_way).await {
-            Ok(standing) => standing,
+        let receipts = self.receipts(&standing.invoice, transaction)?;
+        let ancestors = match self.check(standing, posted, &receipts, in_flight).await {
+            Ok(ancestors) => ancestors,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
                 match self.node()?.receiving.transaction_place(&transaction.txid()).await {
-                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => Standing::Known,
+                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => None,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
                     // The payer asks again after this refusal.
                     Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
@@ -67,53 +45,48 @@ impl Wallet {
                 }
             }
         };
-        let (is_known, ancestors) = match standing {
-            Standing::Known => (true, Vec::new()),
-            Standing::New { ancestors } => (false, ancestors),
-        };
-        let (now, doubted_since) = (self.now(), self.doubted_since());
-        let (invoice, transaction) = (invoice.number, transaction.into());
         Ok(Offer {
-            invoice,
-            transaction,
-            ancestors,
+            invoice: standing.invoice.number,
+            transaction: transaction.into(),
+            is_known: ancestors.is_none(),
+            ancestors: ancestors.unwrap_or_default(),
             receipts,
-            refund_to,
-            is_known,
+            refund_to: refund_to.map(str::to_owned),
             claim: self.next_claim(),
-            now,
-            doubted_since,
+            now: self.now(),
+            doubted_since: self.doubted_since(),
         })
     }
 
-    /// Checks a payment as far as that is possible before it is offered to the network.
+    /// Checks a payment as far as that is possible before it is offered to the network. Returns the
+    /// ancestors to offer before it, encoded, parents before their children. `None` if the network
+    /// already has it.
     async fn check(
         &self,
-        invoice: &Invoice,
+        PaymentStanding { invoice, received, .. }: &PaymentStanding,
         posted: &FormedTransaction,
         receipts: &[NewReceipt],
-        on_its_way: OnItsWay,
-    ) -> Result<Standing, Error> {
-        match on_its_way {
-            OnItsWay::None => {}
-            OnItsWay::This => {
-                // It may already have been sent, and no check can take that back.
-                self.check_outputs(invoice, receipts).await?;
-                return Ok(Standing::ALONE);
-            }
-            OnItsWay::Other => return Err(Error::InFlight(invoice.id.to_string())),
-        }
-        self.check_payable(invoice)?;
-        self.check_outputs(invoice, receipts).await?;
-        let node = &self.node()?.receiving;
+        in_flight: Option<Txid>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         let transaction = posted.transaction();
+        match in_flight {
+            None => self.check_payable(invoice)?,
+            // It may already have been sent, and no check can take that back.
+            Some(same) if same == transaction.txid() => {}
+            Some(_) => return Err(Error::InFlight(invoice.id.to_string())),
+        }
+        self.check_outputs(invoice, *received, receipts)?;
+        if in_flight.is_some() {
+            return Ok(Some(Vec::new()));
+        }
+        let node = &self.node()?.receiving;
         check_final(node, transaction).await?;
         match posted {
             FormedTransaction::Beef(beef) => self.check_beef(node, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 let unsent = Unsent::only(transaction);
                 unsent.check(node, &self.mempool_entries, self.demand()).await?;
-                Ok(Standing::ALONE)
+                Ok(Some(Vec::new()))
             }
         }
     }
@@ -134,8 +107,13 @@ impl Wallet {
     }
 
     /// Fails if the outputs pay less than what is due.
-    async fn check_outputs(&self, invoice: &Invoice, receipts: &[NewReceipt]) -> Result<(), Error> {
-        let due = self.asked_for(invoice).await?;
+    fn check_outputs(
+        &self,
+        invoice: &Invoice,
+        received: Received,
+        receipts: &[NewReceipt],
+    ) -> Result<(), Error> {
+        let due = self.asked_for(invoice, received)?;
         let paid = receipts.iter().fold(0_u64, |sum, it| sum.saturating_add(it.satoshis));
         if paid >= due && !receipts.is_empty() {
             return Ok(());

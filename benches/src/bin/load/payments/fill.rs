@@ -113,7 +113,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
             now,
             doubted_since: None,
         };
-        let Offered::Now(payment) = store.execute(offer).await.unwrap() else {
+        let Offered::Now(payment, _) = store.execute(offer).await.unwrap() else {
             panic!("it was not there before")
         };
         // Its block is far below the tip, so that the wallet does not watch it any more.

@@ -124,7 +124,7 @@ impl Caller {
             now: Timestamp::of_system(),
             doubted_since: None,
         };
-        let Offered::Now(payment) = self.store.execute(offer).await.unwrap() else {
+        let Offered::Now(payment, _) = self.store.execute(offer).await.unwrap() else {
             panic!("it was not there before")
         };
         let (transaction, now) = (payment.number, Timestamp::of_system());
