@@ -68,6 +68,9 @@ mod tests {
         assert_is_ordered(&Consolidated { payment: Some(outgoing()) });
         assert_is_ordered(&Beef { beef, txid });
         assert_is_ordered(&RefundPreview { fee: 1, invoice, satoshis: 2, to });
+        let [at, event, previous, subject, head] = [(); 5].map(|()| String::new());
+        assert_is_ordered(&AuditEntry { at, event, number: 1, previous, subject });
+        assert_is_ordered(&AuditCheck { entries: 1, fault: None, head });
         assert_is_ordered(&KeysCheck::default());
         assert_is_ordered(&FilesToWrite { code, detail, files: Default::default() });
     }

@@ -193,7 +193,7 @@ impl RescanArguments {
         let from_height = self.from_height;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("reading blocks");
-        let asked = json!({ "fromHeight": from_height });
+        let asked = output::json(&wire::Rescan { from_height });
         let answer = service.post("/control/wallet/rescan", asked).await?;
         drop(waiting);
         let read = answer.value()?;
@@ -210,14 +210,14 @@ impl RescanArguments {
 
 impl FaucetArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let url = self.url;
+        let asked = wire::Faucet { url: self.url };
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("paying");
-        let answer = service.post("/control/faucet", json!({ "url": url })).await?;
+        let answer = service.post("/control/faucet", output::json(&asked)).await?;
         drop(waiting);
         let paid = answer.value()?;
         context.print(&answer.body, || {
-            format!("The faucet has paid to {url}\ntransaction {}\n", text(&paid, "txid"))
+            format!("The faucet has paid to {}\ntransaction {}\n", asked.url, text(&paid, "txid"))
         })
     }
 }
