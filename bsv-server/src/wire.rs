@@ -82,6 +82,13 @@ mod tests {
     }
 
     #[test]
+    fn an_invoice_is_written_as_it_was_read() {
+        let json = r#"{"id":"bwWEkOWIH8Ck","reference":null,"description":"\"a\"\n\u0001€😀/","satoshis":2100000000000000,"expiresAt":"2026-11-22T08:48:56.767571Z","paymentReceivedAt":"2026-11-21T09:00:00.000000Z","refundTo":null,"refundedAt":null,"state":"paid","createdAt":"2026-11-21T08:48:56.767571Z","updatedAt":"2026-11-21T09:00:00Z","deletedAt":null}"#;
+        let read: Invoice = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), json);
+    }
+
+    #[test]
     fn a_balance_is_read_with_and_without_its_parts() {
         let short: Balance = serde_json::from_str(r#"{"satoshis":7}"#).unwrap();
         assert!(short.parts.is_none());
