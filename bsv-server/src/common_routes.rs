@@ -1,7 +1,7 @@
 use hyper::Method;
 
 use crate::health::{self, Health};
-use crate::http::{Declared, Matched, Missed, Routes};
+use crate::http::{Declared, Matched, NoRoute, Routes};
 use crate::openapi;
 use crate::surface::Surface;
 
@@ -42,7 +42,7 @@ impl CommonRoutes {
         surface: Surface,
         path: &'a str,
         method: &Method,
-    ) -> Result<Matched<'a, Route>, Missed> {
+    ) -> Result<Matched<'a, Route>, NoRoute> {
         self.of(surface).find(path, method)
     }
 

@@ -23,7 +23,7 @@ pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navi
 pub(crate) use peers::{Peers, Place};
 pub(crate) use problem::Problem;
 pub(crate) use routes::{
-    Declared, Matched, Missed, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
+    Declared, Matched, NoRoute, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
     query_problem, read_parameters, refuse_parameters,
 };
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};

@@ -23,7 +23,7 @@ mod page;
 mod paths;
 mod payments;
 mod pipeline;
-mod rejected;
+mod refusal;
 mod request_id;
 mod request_log;
 mod reread;

@@ -13,13 +13,13 @@ use crate::access::{Caller, Denied, Scope, TokenKind};
 use crate::common_routes;
 use crate::control;
 use crate::health;
-use crate::http::{self, Answer, End, LargeBodies, Matched, Missed, Received, answer};
+use crate::http::{self, Answer, End, LargeBodies, Matched, NoRoute, Received, answer};
 use crate::instance::Instance;
 use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
 use crate::page;
 use crate::payments::{self, PaymentsApi};
-use crate::rejected::{Rejected, refuse};
+use crate::refusal::{Refusal, refuse};
 use crate::surface::Surface;
 use crate::wallet::{self, WalletApi};
 
@@ -88,16 +88,16 @@ impl Instance {
             Some(peer) => self.payers.admit(peer, begun).map_err(|wait| {
                 // The connection of a front end also carries requests of other peers.
                 let closes = address.map(|it| it.to_canonical()) == Some(peer);
-                Rejected::TooMany { wait, closes }
+                Refusal::TooMany { wait, closes }
             }),
             None => Ok(()),
         };
         let (pattern, mut answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
             Ok(call) => (Some(call.pattern()), self.serve(surface, peer, call, &head, body).await),
-            Err(rejected) => {
+            Err(refusal) => {
                 http::discard(body);
                 let pattern = self.pattern(surface, head.uri.path());
-                (pattern, self.reject(surface, rejected, &head))
+                (pattern, self.refuse(surface, refusal, &head))
             }
         };
         if surface == Surface::Payments {
@@ -114,11 +114,11 @@ impl Instance {
     }
 
     /// Answers a refused request.
-    fn reject(&self, surface: Surface, rejected: Rejected, head: &Parts) -> Answer {
-        if let Some(refused) = Refused::of(&rejected) {
+    fn refuse(&self, surface: Surface, refusal: Refusal, head: &Parts) -> Answer {
+        if let Some(refused) = Refused::of(&refusal) {
             self.note_refused(surface, refused);
         }
-        rejected.into_answer(surface, head)
+        refusal.into_answer(surface, head)
     }
 
     fn note_refused(&self, surface: Surface, refused: Refused) {
@@ -136,12 +136,12 @@ impl Instance {
     }
 
     /// Determines what a request asks for, and checks everything that its head tells.
-    fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Rejected> {
+    fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Refusal> {
         self.check_browser(surface, head)?;
         let (path, method) = (head.uri.path(), &head.method);
         match self.common_routes.find(surface, path, method) {
             Ok(matched) => return self.admit_to_common(head, matched),
-            Err(Missed::Path) => {}
+            Err(NoRoute::Path) => {}
             Err(missed) => return Err(missed.into()),
         }
         match surface {
@@ -168,7 +168,7 @@ impl Instance {
         &'a self,
         head: &'a Parts,
         matched: Matched<'a, common_routes::Route>,
-    ) -> Result<Call<'a>, Rejected> {
+    ) -> Result<Call<'a>, Refusal> {
         match matched.route {
             common_routes::Route::Health(route) => Ok(Call::Health(matched, route)),
             common_routes::Route::OpenApi(document) => Ok(Call::OpenApi(matched, document)),
@@ -186,7 +186,7 @@ impl Instance {
         head: &'a Parts,
         surface: Surface,
         caller: Caller,
-    ) -> Result<Call<'a>, Rejected> {
+    ) -> Result<Call<'a>, Refusal> {
         let api = self.minerid.as_ref().ok_or_else(|| self.lacks(Surface::MinerId))?;
         Ok(Call::MinerId(api, api.admit(head, surface, caller)?))
     }
@@ -195,32 +195,32 @@ impl Instance {
         &'a self,
         head: &'a Parts,
         caller: &Caller,
-    ) -> Result<Call<'a>, Rejected> {
+    ) -> Result<Call<'a>, Refusal> {
         let api = self.wallet.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
         Ok(Call::Wallet(api, api.admit(head, caller)?))
     }
 
     /// Why a service is missing.
-    fn lacks(&self, service: Surface) -> Rejected {
+    fn lacks(&self, service: Surface) -> Refusal {
         let name = match service {
             Surface::MinerId => "miner identity service",
             _ => "wallet",
         };
         match self.failures.reason(service) {
-            Some(reason) => Rejected::Unavailable(name, reason.to_owned()),
-            None => Rejected::Disabled(name),
+            Some(reason) => Refusal::Unavailable(name, reason.to_owned()),
+            None => Refusal::Disabled(name),
         }
     }
 
     /// Refuses requests that a browser sends for a page of another origin, or to navigate.
-    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Rejected> {
+    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Refusal> {
         if surface != Surface::Control && !head.method.is_safe() {
-            http::check_navigation(&head.headers).map_err(Rejected::Forbidden)?;
+            http::check_navigation(&head.headers).map_err(Refusal::Forbidden)?;
         }
         match surface {
             Surface::MinerId | Surface::Node | Surface::Wallet => {
                 http::check_origin(&head.headers, &self.config.allowed_hosts)
-                    .map_err(Rejected::Forbidden)
+                    .map_err(Refusal::Forbidden)
             }
             // Strangers use the payments listener from any page.
             Surface::Payments | Surface::Control => Ok(()),
@@ -249,7 +249,7 @@ impl Instance {
         let is_awaited = !body.is_end_stream();
         if is_awaited && http::is_encoded(&head.headers) {
             http::discard(body);
-            return self.reject(surface, Rejected::Encoded, head);
+            return self.refuse(surface, Refusal::Encoded, head);
         }
         let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
@@ -264,7 +264,7 @@ impl Instance {
             && call.needs_caller(surface)
             && let Err(denied) = self.access.identify(&head.headers)
         {
-            return self.reject(surface, denied.into(), head);
+            return self.refuse(surface, denied.into(), head);
         }
         let request = Received { head, body: &body.bytes };
         let answer = match call {
@@ -274,7 +274,7 @@ impl Instance {
             Call::Metrics(_) => Box::pin(metrics::answer(self, surface, &head.headers)).await,
             Call::MinerId(api, call) => {
                 let answered = api.answer(call, request).await;
-                answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
+                answered.unwrap_or_else(|refusal| self.refuse(surface, refusal, head))
             }
             Call::Wallet(api, matched) => {
                 // Pinned here, so that the future is held once, whoever awaits it.
@@ -311,7 +311,7 @@ impl Instance {
             () = &mut end => {
                 let denied = self.access.identify(&head.headers).err();
                 let denied = denied.unwrap_or(Denied::Invalid(TokenKind::Own));
-                self.reject(Surface::Wallet, denied.into(), head)
+                self.refuse(Surface::Wallet, denied.into(), head)
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::handed::{HandedFiles, handed, or_write_first};
 use super::managed::{Services, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::minerid::{MinerIds, Refusal};
+use crate::minerid::MinerIds;
 use crate::wire;
 
 /// | method and path | body | answer |
@@ -234,7 +234,7 @@ async fn change(
         }
         Change::Data => {
             let data = OperatorDataRefs::from_json(text(body)?)
-                .map_err(|error| Refusal::unprocessable(error.to_string()))?;
+                .map_err(|error| Problem::unprocessable(error.to_string()))?;
             managed.on_identities(move |ids| ids.set_data(&named, data)).await
         }
         Change::BlindSigning => {

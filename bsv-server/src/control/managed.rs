@@ -15,7 +15,7 @@ use super::revocation_keys::RevocationKeys;
 use crate::access::Tokens;
 use crate::health::Health;
 use crate::http::Problem;
-use crate::minerid::{MinerIds, Refusal};
+use crate::minerid::MinerIds;
 use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_id::RequestId;
 use crate::surface::Surface;
@@ -160,12 +160,6 @@ fn missing(detail: &str) -> Problem {
 
 fn unavailable(reason: &str) -> Problem {
     Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, reason)
-}
-
-impl From<bsv_minerid::Error> for Problem {
-    fn from(error: bsv_minerid::Error) -> Self {
-        Refusal::from(error).into()
-    }
 }
 
 impl From<KeystoreError> for Problem {

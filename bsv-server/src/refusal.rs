@@ -7,15 +7,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
 use crate::access::Denied;
-use crate::http::{Answer, Missed, Problem, answer};
-use crate::minerid::Refusal;
+use crate::http::{Answer, NoRoute, Problem, answer};
 use crate::surface::Surface;
 
 /// Why a request is refused.
 #[derive(Debug)]
-pub(crate) enum Rejected {
+pub(crate) enum Refusal {
     /// The path or the method does not exist.
-    Missed(Missed),
+    NoRoute(NoRoute),
     /// The caller lacks a token, or the token does not allow this request.
     Denied(Denied),
     /// A browser sent the request, perhaps without the intent of its user.
@@ -34,41 +33,41 @@ pub(crate) enum Rejected {
         closes: bool,
     },
     /// The miner identity service refuses it.
-    Refused(Refusal),
+    Answered(Problem),
 }
 
-impl From<Refusal> for Rejected {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Answered(problem)
     }
 }
 
-impl From<Missed> for Rejected {
-    fn from(missed: Missed) -> Self {
-        Self::Missed(missed)
+impl From<NoRoute> for Refusal {
+    fn from(missing: NoRoute) -> Self {
+        Self::NoRoute(missing)
     }
 }
 
-impl From<Denied> for Rejected {
+impl From<Denied> for Refusal {
     fn from(denied: Denied) -> Self {
         Self::Denied(denied)
     }
 }
 
-impl Rejected {
+impl Refusal {
     /// The answer to a request with this head.
     pub(crate) fn into_answer(self, surface: Surface, head: &Parts) -> Answer {
         let (method, path) = (&head.method, head.uri.path());
         match self {
-            Self::Missed(Missed::Method(methods)) if *method == Method::OPTIONS => {
+            Self::NoRoute(NoRoute::Method(methods)) if *method == Method::OPTIONS => {
                 allowing(answer::no_content(), methods)
             }
-            Self::Missed(Missed::Method(methods)) => {
+            Self::NoRoute(NoRoute::Method(methods)) => {
                 let problem = || format!("{method} is not possible here, only {methods}");
                 let status = StatusCode::METHOD_NOT_ALLOWED;
                 allowing(refuse(surface, status, "Method Not Allowed", problem), methods)
             }
-            Self::Missed(Missed::Path) => {
+            Self::NoRoute(NoRoute::Path) => {
                 let problem = || format!("there is nothing at {path}");
                 refuse(surface, StatusCode::NOT_FOUND, "Not Found", problem)
             }
@@ -90,9 +89,9 @@ impl Rejected {
             }
             Self::Encoded => encoded(surface),
             Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
-            Self::Refused(refusal) => match surface {
-                Surface::MinerId | Surface::Node => refusal.into_text(),
-                _ => Problem::from(refusal).into_answer(),
+            Self::Answered(problem) => match surface {
+                Surface::MinerId | Surface::Node => problem.into_text(),
+                _ => problem.into_answer(),
             },
         }
     }
