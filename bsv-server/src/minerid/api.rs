@@ -15,6 +15,7 @@ use super::coinbase2::Job;
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
 use crate::access::{Caller, Scope};
+use crate::api::Api;
 use crate::http;
 use crate::http::{
     Answer, Declared, Matched, NoRoute, Problem, Received, Routes, answer, check_unsafe_get,
@@ -22,7 +23,6 @@ use crate::http::{
 };
 use crate::minerid::MinerIds;
 use crate::refusal::Refusal;
-use crate::surface::Surface;
 
 /// How often a request asks whether its document is noted.
 const NOTE_INTERVAL: Duration = Duration::from_millis(5);
@@ -125,13 +125,13 @@ impl MinerIdApi {
     pub(crate) fn admit<'a>(
         &'a self,
         head: &'a Parts,
-        surface: Surface,
+        api: Api,
         caller: Caller,
     ) -> Result<Call<'a>, Refusal> {
         let path = without_slash(head.uri.path());
-        let matched = match surface {
-            Surface::Node if !self.is_of_nodes_alias(path) => return Err(NoRoute::Path.into()),
-            Surface::Node => self.nodes_routes.find(path, &head.method)?,
+        let matched = match api {
+            Api::Node if !self.is_of_nodes_alias(path) => return Err(NoRoute::Path.into()),
+            Api::Node => self.nodes_routes.find(path, &head.method)?,
             _ => self.routes.find(path, &head.method)?,
         };
         let (route, params) = (matched.route, &matched.params);
@@ -148,9 +148,8 @@ impl MinerIdApi {
             check_unsafe_get(&head.headers).map_err(Refusal::Forbidden)?;
         }
         // Output of the command line is not handed out.
-        let is_preview = surface == Surface::Control
-            || head.method == Method::HEAD
-            || is_navigation(&head.headers);
+        let is_preview =
+            api == Api::Control || head.method == Method::HEAD || is_navigation(&head.headers);
         Ok(Call { matched, caller, is_preview })
     }
 
