@@ -20,7 +20,7 @@ pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{BodyError, LargeBodies, collect, discard, is_encoded};
 pub(crate) use connections::{AwaitedBody, Connections};
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
-pub(crate) use peers::{Peers, Place};
+pub(crate) use peers::{Peers, Slot};
 pub(crate) use problem::Problem;
 pub(crate) use routes::{
     Declared, Matched, NoRoute, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
