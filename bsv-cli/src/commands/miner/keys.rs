@@ -118,7 +118,7 @@ impl ConfirmArguments {
         );
         self.consent.ask_for_alias(context, &effect, &alias, "confirmed")?;
         let mut service = context.service(Stores::Identities).await?;
-        let answer = service.post(format!("/control/minerids/{alias}/confirm"), json!({})).await?;
+        let answer = service.post(format!("/control/minerids/{alias}/confirm"), "{}").await?;
         context.print(&answer.body, || {
             format!("All that alias \"{alias}\" announced counts as seen in a block\n")
         })
