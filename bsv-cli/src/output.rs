@@ -1,6 +1,5 @@
 //! The form of results.
 
-mod members;
 mod table;
 
 use std::fmt::Display;
@@ -12,7 +11,6 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::members::Members;
 pub(crate) use self::table::Table;
 
 /// Prints a whole answer.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use bsv_server::wire::{FilesToWrite, HandedKeystore, WRITE_FIRST};
 use bsv_store::{DirLock, Keystore, write_atomically};
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::context::Context;
@@ -35,7 +36,7 @@ impl RevocationKeystore {
         context: &Context,
         service: &mut Service,
         path: impl Into<String>,
-        body: Value,
+        body: impl Serialize,
     ) -> Result<Answer, CliError> {
         post(context, self.dir.as_deref(), service, path, body).await
     }
@@ -48,9 +49,9 @@ pub(crate) async fn post(
     dir: Option<&Path>,
     service: &mut Service,
     path: impl Into<String>,
-    mut body: Value,
+    body: impl Serialize,
 ) -> Result<Answer, CliError> {
-    let path = path.into();
+    let (path, mut body) = (path.into(), json!(body));
     let default = context.config()?.keystore.revocation_dir();
     let dir = dir.map(absolute).filter(|dir| *dir != default);
     let Some(dir) = dir else { return service.post(path, body).await };

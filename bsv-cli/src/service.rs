@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use bsv_server::{Config, Create, Instance, OpenError, Surface, control};
+use bsv_server::{Api, Config, Create, Instance, OpenError, control};
 use bsv_store::LockError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -130,7 +130,7 @@ impl Service {
     ) -> Result<Parts, CliError> {
         match self {
             Self::Here(instance) => {
-                let answer = instance.answer(Surface::Control, request.to_http()).await;
+                let answer = instance.answer(Api::Control, request.to_http()).await;
                 instance.record_hand_outs();
                 hand_over(answer, take).await
             }

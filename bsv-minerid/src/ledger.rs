@@ -3,7 +3,6 @@
 mod event;
 mod miner;
 mod recent;
-mod text;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +35,6 @@ pub struct Ledger {
     #[serde(with = "wire::keys")]
     keys: BTreeMap<PublicKey, Key>,
     /// Blocks that were in the chain and have left it.
-    #[serde(with = "text::hashes")]
     orphans: BTreeSet<BlockHash>,
     recent: RecentBlocks,
 }

@@ -21,7 +21,7 @@ pub use tokens::{TokenFileError, Tokens};
 use jwt::JwtError;
 use tokens::TokenError;
 
-use crate::surface::Surface;
+use crate::api::Api;
 
 /// The answer to a header that holds no kind of token.
 const NOT_A_TOKEN: Denied = Denied::Invalid(TokenKind::Own);
@@ -160,10 +160,10 @@ impl Caller {
 impl Denied {
     /// The status of the answer. The older generator's callers make a new token when the miner
     /// identity listener answers 403.
-    pub(crate) fn status(&self, surface: Surface) -> StatusCode {
+    pub(crate) fn status(&self, api: Api) -> StatusCode {
         match self {
             Self::Invalid(TokenKind::OlderGenerator) | Self::Expired(TokenKind::OlderGenerator)
-                if surface == Surface::MinerId =>
+                if api == Api::MinerId =>
             {
                 StatusCode::FORBIDDEN
             }

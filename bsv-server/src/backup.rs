@@ -33,7 +33,7 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct BackedUpFile {
-    pub(crate) place: Place,
+    pub(crate) place: Dir,
     pub(crate) name: String,
     pub(crate) len: u64,
 }
@@ -41,7 +41,7 @@ pub(crate) struct BackedUpFile {
 /// The directory of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
+pub(crate) enum Dir {
     /// The directory of the network's data.
     Data,
     /// The directory of the identities.
@@ -98,27 +98,27 @@ impl Contents {
         let mut contents = Self { manifest, sources: Vec::new() };
         if let Some(wallet) = wallet {
             let file = copy_wallet(wallet, network_dir).await?;
-            contents.add_file(Place::Data, RedbWalletStore::FILE_NAME, file)?;
+            contents.add_file(Dir::Data, RedbWalletStore::FILE_NAME, file)?;
         }
         if let Some(ids) = ids {
             let file = ids.store().copy()?.into_file()?;
-            contents.add_file(Place::MinerId, RedbIdentityStore::FILE_NAME, file)?;
+            contents.add_file(Dir::MinerId, RedbIdentityStore::FILE_NAME, file)?;
         }
         if !tokens.all().is_empty() {
-            contents.add_bytes(Place::Data, TOKENS_FILE_NAME, tokens.to_file());
+            contents.add_bytes(Dir::Data, TOKENS_FILE_NAME, tokens.to_file());
         }
         for file in keystore.files()? {
-            contents.add_bytes(Place::Keystore, &file.name, file.contents);
+            contents.add_bytes(Dir::Keystore, &file.name, file.contents);
         }
         if Keystore::is_in(revocation_dir) {
             for file in Keystore::files_in(revocation_dir)? {
-                contents.add_bytes(Place::Revocation, &file.name, file.contents);
+                contents.add_bytes(Dir::Revocation, &file.name, file.contents);
             }
         }
         Ok(contents)
     }
 
-    fn add_file(&mut self, place: Place, name: &str, file: File) -> Result<(), BackupError> {
+    fn add_file(&mut self, place: Dir, name: &str, file: File) -> Result<(), BackupError> {
         let len = file.metadata().map(|metadata| metadata.len());
         let len = len.map_err(|source| BackupError::Read { path: name.to_owned(), source })?;
         self.manifest.files.push(BackedUpFile { place, name: name.to_owned(), len });
@@ -126,7 +126,7 @@ impl Contents {
         Ok(())
     }
 
-    fn add_bytes(&mut self, place: Place, name: &str, bytes: impl AsRef<[u8]> + Send + 'static) {
+    fn add_bytes(&mut self, place: Dir, name: &str, bytes: impl AsRef<[u8]> + Send + 'static) {
         let len = bytes.as_ref().len() as u64;
         self.manifest.files.push(BackedUpFile { place, name: name.to_owned(), len });
         self.sources.push(Box::new(Cursor::new(bytes)));
@@ -188,9 +188,9 @@ impl BackedUpFile {
     fn is_known(&self) -> bool {
         let name = self.name.as_str();
         match self.place {
-            Place::Data => [RedbWalletStore::FILE_NAME, TOKENS_FILE_NAME].contains(&name),
-            Place::MinerId => name == RedbIdentityStore::FILE_NAME,
-            Place::Keystore | Place::Revocation => Keystore::is_file_name(name),
+            Dir::Data => [RedbWalletStore::FILE_NAME, TOKENS_FILE_NAME].contains(&name),
+            Dir::MinerId => name == RedbIdentityStore::FILE_NAME,
+            Dir::Keystore | Dir::Revocation => Keystore::is_file_name(name),
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
             "createdAt": "2026-01-01T00:00:00Z", "files": [{"name": TOKENS_FILE_NAME, "len": 7}],
         });
         let migrated = read(&NEXT, &manifest).unwrap();
-        assert_eq!(migrated.files[0].place, Place::Data);
+        assert_eq!(migrated.files[0].place, Dir::Data);
         assert!(read(&FORMAT, &manifest).unwrap_err().contains("missing field `place`"));
         manifest["version"] = json!(2);
         assert!(read(&FORMAT, &manifest).unwrap_err().contains("it has version 2"));

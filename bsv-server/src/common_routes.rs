@@ -1,9 +1,9 @@
 use hyper::Method;
 
+use crate::api::Api;
 use crate::health::{self, Health};
-use crate::http::{Declared, Matched, Missed, Routes};
+use crate::http::{Declared, Matched, NoRoute, Routes};
 use crate::openapi;
-use crate::surface::Surface;
 
 /// The paths that listeners have besides those of their services. These paths also work if a
 /// service cannot be used.
@@ -27,54 +27,54 @@ const METRICS: Declared<Route> = ("/metrics", "GET, HEAD", Route::Metrics);
 
 impl CommonRoutes {
     pub(crate) fn new() -> Self {
-        let routes = |surface| Routes::new(declared(surface));
+        let routes = |api| Routes::new(declared(api));
         Self {
-            wallet: routes(Surface::Wallet),
-            payments: routes(Surface::Payments),
-            minerid: routes(Surface::MinerId),
-            others: routes(Surface::Node),
+            wallet: routes(Api::Wallet),
+            payments: routes(Api::Payments),
+            minerid: routes(Api::MinerId),
+            others: routes(Api::Node),
         }
     }
 
-    /// The route for a path and a method on a surface.
+    /// The route for a path and a method of an API.
     pub(crate) fn find<'a>(
         &'a self,
-        surface: Surface,
+        api: Api,
         path: &'a str,
         method: &Method,
-    ) -> Result<Matched<'a, Route>, Missed> {
-        self.of(surface).find(path, method)
+    ) -> Result<Matched<'a, Route>, NoRoute> {
+        self.of(api).find(path, method)
     }
 
-    /// The pattern that matches a path on a surface, if there is one.
-    pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
-        self.of(surface).pattern(path)
+    /// The pattern that matches a path of an API, if there is one.
+    pub(crate) fn pattern(&self, api: Api, path: &str) -> Option<&'static str> {
+        self.of(api).pattern(path)
     }
 
-    /// The patterns of all paths on a surface, with their methods.
-    pub(crate) fn paths(surface: Surface) -> impl Iterator<Item = (&'static str, &'static str)> {
-        declared(surface).map(|(pattern, methods, _)| (pattern, methods))
+    /// The patterns of all paths of an API, with their methods.
+    pub(crate) fn paths(api: Api) -> impl Iterator<Item = (&'static str, &'static str)> {
+        declared(api).map(|(pattern, methods, _)| (pattern, methods))
     }
 
-    fn of(&self, surface: Surface) -> &Routes<Route> {
-        match surface {
-            Surface::Wallet => &self.wallet,
-            Surface::Payments => &self.payments,
-            Surface::MinerId => &self.minerid,
-            Surface::Node | Surface::Control => &self.others,
+    fn of(&self, api: Api) -> &Routes<Route> {
+        match api {
+            Api::Wallet => &self.wallet,
+            Api::Payments => &self.payments,
+            Api::MinerId => &self.minerid,
+            Api::Node | Api::Control => &self.others,
         }
     }
 }
 
-fn declared(surface: Surface) -> impl Iterator<Item = Declared<Route>> {
+fn declared(api: Api) -> impl Iterator<Item = Declared<Route>> {
     let health = Health::declared();
     let health = health.map(|(pattern, methods, route)| (pattern, methods, Route::Health(route)));
-    let openapi = openapi::document(surface);
+    let openapi = openapi::document(api);
     let openapi = openapi.map(|(path, document)| (path, "GET, HEAD", Route::OpenApi(document)));
-    health.chain(has_metrics(surface).then_some(METRICS)).chain(openapi)
+    health.chain(has_metrics(api).then_some(METRICS)).chain(openapi)
 }
 
-/// Whether a surface has metrics. Strangers and nodes get none.
-fn has_metrics(surface: Surface) -> bool {
-    matches!(surface, Surface::MinerId | Surface::Wallet)
+/// Whether an API has metrics. Strangers and nodes get none.
+fn has_metrics(api: Api) -> bool {
+    matches!(api, Api::MinerId | Api::Wallet)
 }

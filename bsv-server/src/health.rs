@@ -12,10 +12,10 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::api::Api;
 use crate::http::{Answer, Declared, answer};
 use crate::minerid::MinerIds;
 use crate::opening::{Failures, Stores};
-use crate::surface::Surface;
 
 /// Answers `/healthz` and `/readyz`, which need no token and tell no secrets.
 #[derive(Debug)]
@@ -128,23 +128,23 @@ impl Health {
         self.node.as_ref()
     }
 
-    /// Answers a request on a surface.
-    pub(crate) async fn answer(&self, surface: Surface, route: Route) -> Answer {
+    /// Answers a request of an API.
+    pub(crate) async fn answer(&self, api: Api, route: Route) -> Answer {
         if let Route::Alive = route {
             return answer::text(StatusCode::OK, "ok");
         }
-        let readiness = self.look(surface).await;
-        let is_ready = readiness.is_ready_for(surface);
+        let readiness = self.look(api).await;
+        let is_ready = readiness.is_ready_for(api);
         let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         // Payers get no details.
-        let readiness = (surface != Surface::Payments).then_some(readiness);
+        let readiness = (api != Api::Payments).then_some(readiness);
         answer::json(status, &ReadyJson { ready: is_ready, readiness })
     }
 
-    /// The state of what a surface needs. Identities do not need the wallet's store.
-    pub(crate) async fn look(&self, surface: Surface) -> Readiness {
+    /// The state of what an API needs. Identities do not need the wallet's store.
+    pub(crate) async fn look(&self, api: Api) -> Readiness {
         let mut readiness = self.readiness.or_new(self.look_anew()).await;
-        let needs_wallet = !matches!(surface, Surface::MinerId | Surface::Node);
+        let needs_wallet = !matches!(api, Api::MinerId | Api::Node);
         if needs_wallet && readiness.store == StoreState::Writable {
             readiness.store = self.wallet_store.or_new(self.look_at_wallet()).await;
         }
@@ -189,9 +189,9 @@ impl Health {
     fn damaged_stores(&self) -> Vec<&'static str> {
         let ids = self.ids.as_ref().and_then(|ids| ids.store().damage());
         let wallet = self.wallet.as_ref().and_then(|wallet| wallet.store().damage());
-        let stores = [(ids, Surface::MinerId), (wallet, Surface::Wallet)];
+        let stores = [(ids, Api::MinerId), (wallet, Api::Wallet)];
         let damaged = stores.into_iter().filter(|(damage, _)| damage.is_some()).map(|(_, of)| of);
-        damaged.chain(self.failures.all().map(|(failed, _)| failed)).map(Surface::name).collect()
+        damaged.chain(self.failures.all().map(|(failed, _)| failed)).map(Api::name).collect()
     }
 
     async fn look_at_node(&self) -> (NodeState, Option<bool>) {
@@ -235,23 +235,21 @@ impl<T: Clone> Recent<T> {
 }
 
 impl Readiness {
-    /// Whether the service is ready on a surface. The identities need no node, but older copies
+    /// Whether the service is ready for an API. The identities need no node, but older copies
     /// make worthless documents. Payments need the node with its index, if a node is configured.
     /// While the clock is doubted, the wallet is not ready, because invoices do not expire.
-    pub(crate) fn is_ready_for(&self, surface: Surface) -> bool {
+    pub(crate) fn is_ready_for(&self, api: Api) -> bool {
         let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable
-            && match surface {
-                Surface::MinerId | Surface::Node => {
-                    is_intact(Surface::MinerId.name()) && self.stale_aliases.is_empty()
+            && match api {
+                Api::MinerId | Api::Node => {
+                    is_intact(Api::MinerId.name()) && self.stale_aliases.is_empty()
                 }
-                Surface::Wallet | Surface::Payments => {
-                    is_node_ready && is_intact(Surface::Wallet.name()) && self.clock.is_none()
+                Api::Wallet | Api::Payments => {
+                    is_node_ready && is_intact(Api::Wallet.name()) && self.clock.is_none()
                 }
-                Surface::Control => {
-                    is_node_ready && self.damaged.is_empty() && self.clock.is_none()
-                }
+                Api::Control => is_node_ready && self.damaged.is_empty() && self.clock.is_none(),
             }
     }
 }

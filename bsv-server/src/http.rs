@@ -20,10 +20,10 @@ pub use answer_body::{AnswerBody, BrokenOff};
 pub(crate) use body::{BodyError, LargeBodies, collect, discard, is_encoded};
 pub(crate) use connections::{AwaitedBody, Connections};
 pub(crate) use guard::{check_navigation, check_origin, check_unsafe_get, is_navigation};
-pub(crate) use peers::{Peers, Place};
+pub(crate) use peers::{Peers, Slot};
 pub(crate) use problem::Problem;
 pub(crate) use routes::{
-    Declared, Matched, Missed, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
+    Declared, Matched, NoRoute, Received, Routes, UNKNOWN_PARAMETER, number_parameter, parameters,
     query_problem, read_parameters, refuse_parameters,
 };
 pub(crate) use serve::{Limits, Listener, serve, serve_stream};

@@ -6,6 +6,7 @@
 //! if no server runs, and otherwise the server's [control socket](control).
 
 mod access;
+mod api;
 mod backup;
 mod common_routes;
 pub mod config;
@@ -23,7 +24,7 @@ mod page;
 mod paths;
 mod payments;
 mod pipeline;
-mod rejected;
+mod refusal;
 mod request_id;
 mod request_log;
 mod reread;
@@ -35,7 +36,6 @@ mod start_error;
 mod store_check;
 mod store_move;
 mod stored_rows;
-mod surface;
 mod version;
 mod visible;
 mod wallet;
@@ -46,6 +46,7 @@ pub use access::{
     Access, AccessConfig, Caller, Denied, Grant, GrantParseError, JwtKey, Scope, TokenFileError,
     TokenKind, Tokens, WeakJwtKey,
 };
+pub use api::Api;
 pub use config::{
     Config, ConfigError, ConfigSources, MinerIdConfig, PageConfig, ShownSettings, StaleCopy,
     TlsFiles,
@@ -61,6 +62,5 @@ pub use run::{Launch, main, run, serve_connection, survive_file_size_limit};
 pub use start_error::StartError;
 pub use store_move::{MoveError, MoveTarget, accept_loss, move_restored, move_wallet};
 pub use stored_rows::stored_rows;
-pub use surface::Surface;
 pub use version::{COMMIT, version};
 pub use visible::steers;

@@ -8,13 +8,13 @@ use listenfd::ListenFd;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::api::Api;
 use crate::config::{Config, TlsFiles};
 use crate::http::Tls;
 use crate::start_error::StartError;
-use crate::surface::Surface;
 
 /// A listener, with its TLS if it uses TLS.
-pub(crate) type BoundListener = (Surface, TcpListener, Option<Arc<Tls>>);
+pub(crate) type BoundListener = (Api, TcpListener, Option<Arc<Tls>>);
 
 /// Listening sockets that a service manager hands over to the process. While no server accepts,
 /// connections wait, so that a restart refuses nobody.
@@ -50,7 +50,7 @@ pub(crate) fn listen(
     mut handed: HandedSockets,
 ) -> Result<Vec<BoundListener>, StartError> {
     let mut doors = Vec::new();
-    let mut bind = |surface, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
+    let mut bind = |api, address: &mut SocketAddr, setting, files: &Option<TlsFiles>| {
         let tls = files.clone().map(|files| Tls::open(setting, files)).transpose()?;
         let listener = match handed.take(*address) {
             Some(socket) => take_over(socket),
@@ -58,19 +58,19 @@ pub(crate) fn listen(
         };
         let listener = listener.map_err(StartError::listen(address.to_string()))?;
         *address = listener.local_addr()?;
-        doors.push((surface, listener, tls.map(Arc::new)));
+        doors.push((api, listener, tls.map(Arc::new)));
         Ok::<_, StartError>(())
     };
     if let Some(minerid) = &mut config.minerid {
-        bind(Surface::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
+        bind(Api::MinerId, &mut minerid.address, "tls", &minerid.tls)?;
         if let Some(listener) = &mut minerid.node_listener {
-            bind(Surface::Node, &mut listener.address, "minerid.nodeListener", &None)?;
+            bind(Api::Node, &mut listener.address, "minerid.nodeListener", &None)?;
         }
     }
     if let Some(wallet) = &mut config.wallet {
-        bind(Surface::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
+        bind(Api::Wallet, &mut wallet.address, "wallet.tls", &wallet.tls)?;
         let payments = &mut wallet.payments;
-        bind(Surface::Payments, &mut payments.address, "payments.tls", &payments.tls)?;
+        bind(Api::Payments, &mut payments.address, "payments.tls", &payments.tls)?;
     }
     match handed.0.first() {
         Some(unwanted) => Err(StartError::UnwantedSocket(unwanted.local_addr()?)),

@@ -22,21 +22,21 @@ pub(crate) use self::refused::Refused;
 
 use self::exposition::Exposition;
 use self::format::Format;
+use crate::api::Api;
 use crate::http::{Answer, answer};
 use crate::instance::Instance;
-use crate::surface::Surface;
 
-/// Answers the metrics of the process and of the surface's service.
-pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &HeaderMap) -> Answer {
+/// Answers the metrics of the process and of the API's service.
+pub(crate) async fn answer(instance: &Instance, api: Api, headers: &HeaderMap) -> Answer {
     let format = Format::asked_for(headers);
     let mut exposition = Exposition::new(format);
     let build = "The version of the program.";
     let labels = [("version", env!("CARGO_PKG_VERSION"))];
     exposition.gauge("bsv_build_info", build).add(&labels, 1);
-    write_http(&mut exposition, instance, surface);
-    stores::write(&mut exposition, instance, surface);
-    match surface {
-        Surface::Wallet => wallet::write(&mut exposition, instance).await,
+    write_http(&mut exposition, instance, api);
+    stores::write(&mut exposition, instance, api);
+    match api {
+        Api::Wallet => wallet::write(&mut exposition, instance).await,
         _ => minerid::write(&mut exposition, instance),
     }
     node::write(&mut exposition, &instance.metrics.node);
@@ -44,8 +44,8 @@ pub(crate) async fn answer(instance: &Instance, surface: Surface, headers: &Head
     answer::answer(StatusCode::OK, format.content_type(), exposition.finish())
 }
 
-fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
-    let listeners = || instance.metrics.listeners_of(surface);
+fn write_http(exposition: &mut Exposition, instance: &Instance, api: Api) {
+    let listeners = || instance.metrics.listeners_of(api);
     let help = "Number of answered requests.";
     let mut answered = exposition.counter("bsv_http_requests_total", help);
     listeners().for_each(|listener| listener.write_answered(&mut answered));
@@ -54,14 +54,14 @@ fn write_http(exposition: &mut Exposition, instance: &Instance, surface: Surface
     listeners().for_each(|listener| listener.write_durations(&mut durations));
     let mut connections = exposition.gauge("bsv_http_connections", "Number of open connections.");
     for listener in listeners() {
-        let labels = [("listener", listener.surface().name())];
+        let labels = [("listener", listener.api().name())];
         connections.add(&labels, listener.connections().count());
     }
-    if let Some(api) = instance.wallet.as_ref().filter(|_| surface == Surface::Wallet) {
+    if let Some(service) = instance.wallet.as_ref().filter(|_| api == Api::Wallet) {
         let mut streams = exposition.gauge("bsv_http_streams", "Number of open streams of events.");
-        streams.add(&[("listener", surface.name())], api.open_streams());
+        streams.add(&[("listener", api.name())], service.open_streams());
         if let Some(payments) = &instance.payments {
-            streams.add(&[("listener", Surface::Payments.name())], payments.open_streams());
+            streams.add(&[("listener", Api::Payments.name())], payments.open_streams());
         }
     }
     let help = "Number of refused requests and connections.";

@@ -1,19 +1,19 @@
 //! The OpenAPI 3.1 descriptions of the listeners: files written by hand, as the answers are.
 
-use crate::surface::Surface;
+use crate::api::Api;
 
 const WALLET: &str = include_str!("../openapi/wallet.json");
 const PAYMENTS: &str = include_str!("../openapi/payments.json");
 const MINERID: &str = include_str!("../openapi/minerid.json");
 
-/// The path of a surface's description, and the description. Nodes need none, and only the command
+/// The path of an API's description, and the description. Nodes need none, and only the command
 /// line uses the control socket.
-pub(crate) fn document(surface: Surface) -> Option<(&'static str, &'static str)> {
-    match surface {
-        Surface::Wallet => Some(("/api/v1/openapi.json", WALLET)),
-        Surface::Payments => Some(("/openapi.json", PAYMENTS)),
-        Surface::MinerId => Some(("/openapi.json", MINERID)),
-        Surface::Node | Surface::Control => None,
+pub(crate) fn document(api: Api) -> Option<(&'static str, &'static str)> {
+    match api {
+        Api::Wallet => Some(("/api/v1/openapi.json", WALLET)),
+        Api::Payments => Some(("/openapi.json", PAYMENTS)),
+        Api::MinerId => Some(("/openapi.json", MINERID)),
+        Api::Node | Api::Control => None,
     }
 }
 
@@ -28,12 +28,12 @@ mod tests {
     use crate::access::Scope;
     use crate::paths::paths;
 
-    const SURFACES: [Surface; 3] = [Surface::Wallet, Surface::Payments, Surface::MinerId];
+    const DESCRIBED: [Api; 3] = [Api::Wallet, Api::Payments, Api::MinerId];
     /// The methods that a path can have as members.
     const METHODS: [&str; 5] = ["get", "head", "post", "patch", "delete"];
 
-    fn read(surface: Surface) -> Value {
-        let (_, text) = document(surface).expect("the surface is described");
+    fn read(api: Api) -> Value {
+        let (_, text) = document(api).expect("the api is described");
         serde_json::from_str(text).expect("the description is JSON")
     }
 
@@ -54,29 +54,29 @@ mod tests {
 
     #[test]
     fn the_files_describe_every_route_and_no_other() {
-        for surface in SURFACES {
-            let document = read(surface);
+        for api in DESCRIBED {
+            let document = read(api);
             let described: BTreeSet<_> =
                 operations(&document).into_iter().map(|(name, _)| name).collect();
-            let routed = paths(surface).into_iter().flat_map(|(path, methods)| {
+            let routed = paths(api).into_iter().flat_map(|(path, methods)| {
                 methods.split(", ").map(move |method| format!("{method} {path}"))
             });
-            assert_eq!(described, routed.collect(), "{surface:?}");
+            assert_eq!(described, routed.collect(), "{api:?}");
         }
     }
 
     #[test]
     fn the_files_have_the_version_of_the_program() {
-        for surface in SURFACES {
-            assert_eq!(read(surface)["info"]["version"], env!("CARGO_PKG_VERSION"), "{surface:?}");
+        for api in DESCRIBED {
+            assert_eq!(read(api)["info"]["version"], env!("CARGO_PKG_VERSION"), "{api:?}");
         }
     }
 
     #[test]
     fn operations_have_ids_of_their_own_and_scopes_that_there_are() {
         let known = Scope::ALL.map(Scope::name);
-        for surface in SURFACES {
-            let document = read(surface);
+        for api in DESCRIBED {
+            let document = read(api);
             let mut ids = BTreeSet::new();
             for (name, operation) in operations(&document) {
                 let id = operation["operationId"].as_str().unwrap_or_default();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_wallets_file_tells_of_every_type_of_event() {
-        let document = read(Surface::Wallet);
+        let document = read(Api::Wallet);
         let told: BTreeSet<_> = members(&document["webhooks"]).map(|(name, _)| name).collect();
         let kinds = EventKind::ALL.iter().map(|kind| kind.name());
         assert_eq!(told, kinds.chain(["webhook.test"]).collect());

@@ -22,9 +22,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::access::{TokenFileError, Tokens};
+use crate::api::Api;
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::minerid::MinerIds;
-use crate::surface::Surface;
 use crate::wallet_store::database;
 
 /// The parts that are created if they are missing.
@@ -109,14 +109,14 @@ pub(crate) enum Needs {
 
 /// Why services could not be opened while another one works.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failures(Vec<(Surface, String)>);
+pub(crate) struct Failures(Vec<(Api, String)>);
 
 impl Failures {
     /// Takes the result of opening a service: the service, or `None` if it failed and another
     /// service works without it.
     fn sort_out<T>(
         &mut self,
-        surface: Surface,
+        api: Api,
         opened: Result<T, OpenError>,
         needs: Needs,
     ) -> Result<Option<Arc<T>>, OpenError> {
@@ -131,20 +131,20 @@ impl Failures {
         tracing::error!(
             "{error}. The {} listener answers with this error, and the other service works: put the data \
              directory aside, and restore the last backup with bsv-cli restore",
-            surface.name()
+            api.name()
         );
-        self.0.push((surface, error.to_string()));
+        self.0.push((api, error.to_string()));
         Ok(None)
     }
 
     /// Why a service could not be opened, if it could not.
-    pub(crate) fn reason(&self, surface: Surface) -> Option<&str> {
-        self.all().find(|(failed, _)| *failed == surface).map(|(_, reason)| reason)
+    pub(crate) fn reason(&self, api: Api) -> Option<&str> {
+        self.all().find(|(failed, _)| *failed == api).map(|(_, reason)| reason)
     }
 
     /// The failed services, and why each failed.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Surface, &str)> {
-        self.0.iter().map(|(surface, reason)| (*surface, reason.as_str()))
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Api, &str)> {
+        self.0.iter().map(|(api, reason)| (*api, reason.as_str()))
     }
 }
 
@@ -199,7 +199,7 @@ impl Stores {
         let ids = match config.minerid.as_ref().zip(keystore.clone()) {
             Some((minerid, keystore)) => {
                 let opened = open_identities(&config, minerid, node.clone(), keystore, program);
-                failures.sort_out(Surface::MinerId, opened, needs)?
+                failures.sort_out(Api::MinerId, opened, needs)?
             }
             None => None,
         };
@@ -210,7 +210,7 @@ impl Stores {
                 let (node, lock) = (node.clone(), Arc::clone(&lock));
                 let opened =
                     open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await;
-                failures.sort_out(Surface::Wallet, opened, needs)?
+                failures.sort_out(Api::Wallet, opened, needs)?
             }
             None => None,
         };

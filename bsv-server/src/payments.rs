@@ -238,7 +238,7 @@ fn problem_for_payer(error: &Error) -> Problem {
 }
 
 fn bip270_refusal(problem: &Problem, posted: &[u8]) -> Answer {
-    let text = Acknowledgement::bip270_refusal(problem.detail(), posted);
+    let text = Acknowledgement::bip270_refusal(&problem.detail(), posted);
     let answer = answer::json_text(problem.status(), text);
     with_type(answer, Dialect::Bip270.acknowledgement_type())
 }

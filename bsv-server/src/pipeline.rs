@@ -10,17 +10,17 @@ use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 
 use crate::access::{Caller, Denied, Scope, TokenKind};
+use crate::api::Api;
 use crate::common_routes;
 use crate::control;
 use crate::health;
-use crate::http::{self, Answer, End, LargeBodies, Matched, Missed, Received, answer};
+use crate::http::{self, Answer, End, LargeBodies, Matched, NoRoute, Received, answer};
 use crate::instance::Instance;
 use crate::metrics::{self, Refused};
 use crate::minerid::{self, MinerIdApi};
 use crate::page;
 use crate::payments::{self, PaymentsApi};
-use crate::rejected::{Rejected, refuse};
-use crate::surface::Surface;
+use crate::refusal::{Refusal, refuse};
 use crate::wallet::{self, WalletApi};
 
 /// The longest request body, in bytes, except on the payments listener and the control socket.
@@ -54,11 +54,11 @@ impl Call<'_> {
     }
 
     /// Whether its caller was identified.
-    fn needs_caller(&self, surface: Surface) -> bool {
+    fn needs_caller(&self, api: Api) -> bool {
         match self {
             Self::Metrics(_) => true,
-            Self::MinerId(..) => surface == Surface::MinerId,
-            Self::Wallet(..) => surface == Surface::Wallet,
+            Self::MinerId(..) => api == Api::MinerId,
+            Self::Wallet(..) => api == Api::Wallet,
             Self::Health(..) | Self::OpenApi(..) | Self::Payments(..) | Self::Control(_) => false,
         }
     }
@@ -68,7 +68,7 @@ impl Instance {
     /// Answers a request from an address, unless too many requests come from there.
     pub(crate) async fn answer_peer<B>(
         &self,
-        surface: Surface,
+        api: Api,
         address: Option<IpAddr>,
         request: Request<B>,
     ) -> Answer
@@ -76,91 +76,89 @@ impl Instance {
         B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
         let (mut head, body) = request.into_parts();
-        if surface == Surface::MinerId {
+        if api == Api::MinerId {
             minerid::lower_case(&mut head.uri);
         }
         let begun = Instant::now();
-        let peer = match (surface, address) {
-            (Surface::Payments, Some(address)) => self.payers.requester(address, &head.headers),
+        let peer = match (api, address) {
+            (Api::Payments, Some(address)) => self.payers.requester(address, &head.headers),
             _ => None,
         };
         let admitted = match peer {
             Some(peer) => self.payers.admit(peer, begun).map_err(|wait| {
                 // The connection of a front end also carries requests of other peers.
                 let closes = address.map(|it| it.to_canonical()) == Some(peer);
-                Rejected::TooMany { wait, closes }
+                Refusal::TooMany { wait, closes }
             }),
             None => Ok(()),
         };
-        let (pattern, mut answer) = match admitted.and_then(|()| self.admit(surface, &head)) {
-            Ok(call) => (Some(call.pattern()), self.serve(surface, peer, call, &head, body).await),
-            Err(rejected) => {
+        let (pattern, mut answer) = match admitted.and_then(|()| self.admit(api, &head)) {
+            Ok(call) => (Some(call.pattern()), self.serve(api, peer, call, &head, body).await),
+            Err(refusal) => {
                 http::discard(body);
-                let pattern = self.pattern(surface, head.uri.path());
-                (pattern, self.reject(surface, rejected, &head))
+                let pattern = self.pattern(api, head.uri.path());
+                (pattern, self.refuse(api, refusal, &head))
             }
         };
-        if surface == Surface::Payments {
+        if api == Api::Payments {
             let wallet = self.config.wallet.as_ref();
             if let Some(page) = wallet.and_then(|wallet| wallet.payments.page.as_ref()) {
                 page::show_in_browser(page, &head, &mut answer);
             }
             http::cors::allow_pages(&head.method, &mut answer);
         }
-        if let Some(counts) = self.metrics.listener(surface) {
+        if let Some(counts) = self.metrics.listener(api) {
             counts.note_answer(pattern, &head.method, answer.status(), begun.elapsed());
         }
         answer
     }
 
     /// Answers a refused request.
-    fn reject(&self, surface: Surface, rejected: Rejected, head: &Parts) -> Answer {
-        if let Some(refused) = Refused::of(&rejected) {
-            self.note_refused(surface, refused);
+    fn refuse(&self, api: Api, refusal: Refusal, head: &Parts) -> Answer {
+        if let Some(refused) = Refused::of(&refusal) {
+            self.note_refused(api, refused);
         }
-        rejected.into_answer(surface, head)
+        refusal.into_answer(api, head)
     }
 
-    fn note_refused(&self, surface: Surface, refused: Refused) {
-        if let Some(counts) = self.metrics.listener(surface) {
+    fn note_refused(&self, api: Api, refused: Refused) {
+        if let Some(counts) = self.metrics.listener(api) {
             counts.note_refused(refused);
         }
     }
 
     /// Answers a request.
-    pub async fn answer<B>(&self, surface: Surface, request: Request<B>) -> Answer
+    pub async fn answer<B>(&self, api: Api, request: Request<B>) -> Answer
     where
         B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        self.answer_peer(surface, None, request).await
+        self.answer_peer(api, None, request).await
     }
 
     /// Determines what a request asks for, and checks everything that its head tells.
-    fn admit<'a>(&'a self, surface: Surface, head: &'a Parts) -> Result<Call<'a>, Rejected> {
-        self.check_browser(surface, head)?;
+    fn admit<'a>(&'a self, api: Api, head: &'a Parts) -> Result<Call<'a>, Refusal> {
+        self.check_browser(api, head)?;
         let (path, method) = (head.uri.path(), &head.method);
-        match self.common_routes.find(surface, path, method) {
+        match self.common_routes.find(api, path, method) {
             Ok(matched) => return self.admit_to_common(head, matched),
-            Err(Missed::Path) => {}
+            Err(NoRoute::Path) => {}
             Err(missed) => return Err(missed.into()),
         }
-        match surface {
-            Surface::MinerId => {
-                self.admit_to_minerid(head, surface, self.access.identify(&head.headers)?)
-            }
-            Surface::Node => self.admit_to_minerid(head, surface, Caller::Trusted),
-            Surface::Wallet => self.admit_to_wallet(head, &self.access.identify(&head.headers)?),
-            Surface::Payments => {
-                let payments = self.payments.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
+        match api {
+            Api::MinerId => self.admit_to_minerid(head, api, self.access.identify(&head.headers)?),
+            Api::Node => self.admit_to_minerid(head, api, Caller::Trusted),
+            Api::Wallet => self.admit_to_wallet(head, &self.access.identify(&head.headers)?),
+            Api::Payments => {
+                let payments = self.payments.as_ref().ok_or_else(|| self.lacks(Api::Wallet))?;
                 Ok(Call::Payments(payments, payments.routes().find(path, method)?))
             }
-            Surface::Control if path.starts_with(CONTROL_PREFIX) => {
+            Api::Control if path.starts_with(CONTROL_PREFIX) => {
                 Ok(Call::Control(self.control.routes().find(path, method)?))
             }
-            Surface::Control if path.starts_with(WALLET_PREFIX) => {
+            Api::Control if path.starts_with(WALLET_PREFIX) => {
                 self.admit_to_wallet(head, &Caller::Trusted)
             }
-            Surface::Control => self.admit_to_minerid(head, surface, Caller::Trusted),
+            Api::Control => self.admit_to_minerid(head, api, Caller::Trusted),
         }
     }
 
@@ -168,7 +166,7 @@ impl Instance {
         &'a self,
         head: &'a Parts,
         matched: Matched<'a, common_routes::Route>,
-    ) -> Result<Call<'a>, Rejected> {
+    ) -> Result<Call<'a>, Refusal> {
         match matched.route {
             common_routes::Route::Health(route) => Ok(Call::Health(matched, route)),
             common_routes::Route::OpenApi(document) => Ok(Call::OpenApi(matched, document)),
@@ -184,53 +182,53 @@ impl Instance {
     fn admit_to_minerid<'a>(
         &'a self,
         head: &'a Parts,
-        surface: Surface,
+        api: Api,
         caller: Caller,
-    ) -> Result<Call<'a>, Rejected> {
-        let api = self.minerid.as_ref().ok_or_else(|| self.lacks(Surface::MinerId))?;
-        Ok(Call::MinerId(api, api.admit(head, surface, caller)?))
+    ) -> Result<Call<'a>, Refusal> {
+        let service = self.minerid.as_ref().ok_or_else(|| self.lacks(Api::MinerId))?;
+        Ok(Call::MinerId(service, service.admit(head, api, caller)?))
     }
 
     fn admit_to_wallet<'a>(
         &'a self,
         head: &'a Parts,
         caller: &Caller,
-    ) -> Result<Call<'a>, Rejected> {
-        let api = self.wallet.as_ref().ok_or_else(|| self.lacks(Surface::Wallet))?;
-        Ok(Call::Wallet(api, api.admit(head, caller)?))
+    ) -> Result<Call<'a>, Refusal> {
+        let service = self.wallet.as_ref().ok_or_else(|| self.lacks(Api::Wallet))?;
+        Ok(Call::Wallet(service, service.admit(head, caller)?))
     }
 
     /// Why a service is missing.
-    fn lacks(&self, service: Surface) -> Rejected {
+    fn lacks(&self, service: Api) -> Refusal {
         let name = match service {
-            Surface::MinerId => "miner identity service",
+            Api::MinerId => "miner identity service",
             _ => "wallet",
         };
         match self.failures.reason(service) {
-            Some(reason) => Rejected::Unavailable(name, reason.to_owned()),
-            None => Rejected::Disabled(name),
+            Some(reason) => Refusal::Unavailable(name, reason.to_owned()),
+            None => Refusal::Disabled(name),
         }
     }
 
     /// Refuses requests that a browser sends for a page of another origin, or to navigate.
-    fn check_browser(&self, surface: Surface, head: &Parts) -> Result<(), Rejected> {
-        if surface != Surface::Control && !head.method.is_safe() {
-            http::check_navigation(&head.headers).map_err(Rejected::Forbidden)?;
+    fn check_browser(&self, api: Api, head: &Parts) -> Result<(), Refusal> {
+        if api != Api::Control && !head.method.is_safe() {
+            http::check_navigation(&head.headers).map_err(Refusal::Forbidden)?;
         }
-        match surface {
-            Surface::MinerId | Surface::Node | Surface::Wallet => {
+        match api {
+            Api::MinerId | Api::Node | Api::Wallet => {
                 http::check_origin(&head.headers, &self.config.allowed_hosts)
-                    .map_err(Rejected::Forbidden)
+                    .map_err(Refusal::Forbidden)
             }
             // Strangers use the payments listener from any page.
-            Surface::Payments | Surface::Control => Ok(()),
+            Api::Payments | Api::Control => Ok(()),
         }
     }
 
     /// Reads the body of a request, and answers the request.
     async fn serve<B>(
         &self,
-        surface: Surface,
+        api: Api,
         peer: Option<IpAddr>,
         call: Call<'_>,
         head: &Parts,
@@ -239,52 +237,54 @@ impl Instance {
     where
         B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
-        let (max_len, large): (usize, &LargeBodies) = match (surface, &call) {
+        let (max_len, large): (usize, &LargeBodies) = match (api, &call) {
             (_, Call::Payments(_, matched)) => {
                 (matched.route.max_body_len(&head.method), &self.large_payments)
             }
-            (Surface::Control, _) => (MAX_CONTROL_LEN, &self.large_bodies),
+            (Api::Control, _) => (MAX_CONTROL_LEN, &self.large_bodies),
             _ => (MAX_BODY_LEN, &self.large_bodies),
         };
         let is_awaited = !body.is_end_stream();
         if is_awaited && http::is_encoded(&head.headers) {
             http::discard(body);
-            return self.reject(surface, Rejected::Encoded, head);
+            return self.refuse(api, Refusal::Encoded, head);
         }
         let body = match http::collect(body, max_len, large, peer).await {
             Ok(body) => body,
             Err(error) => {
-                self.note_refused(surface, Refused::of_body(&error));
+                self.note_refused(api, Refused::of_body(&error));
                 let reason = error.to_string();
-                return refuse(surface, error.status(), &reason, || reason.clone());
+                return refuse(api, error.status(), &reason, || reason.clone());
             }
         };
         // A token may be revoked or expire while its bearer keeps back the body.
         if is_awaited
-            && call.needs_caller(surface)
+            && call.needs_caller(api)
             && let Err(denied) = self.access.identify(&head.headers)
         {
-            return self.reject(surface, denied.into(), head);
+            return self.refuse(api, denied.into(), head);
         }
         let request = Received { head, body: &body.bytes };
         let answer = match call {
             // Boxed, because these rarer futures are larger: a future is moved as a whole.
-            Call::Health(_, route) => Box::pin(self.health.answer(surface, route)).await,
+            Call::Health(_, route) => Box::pin(self.health.answer(api, route)).await,
             Call::OpenApi(_, document) => answer::json_text(StatusCode::OK, document),
-            Call::Metrics(_) => Box::pin(metrics::answer(self, surface, &head.headers)).await,
-            Call::MinerId(api, call) => {
-                let answered = api.answer(call, request).await;
-                answered.unwrap_or_else(|rejected| self.reject(surface, rejected, head))
+            Call::Metrics(_) => Box::pin(metrics::answer(self, api, &head.headers)).await,
+            Call::MinerId(service, call) => {
+                let answered = service.answer(call, request).await;
+                answered.unwrap_or_else(|refusal| self.refuse(api, refusal, head))
             }
-            Call::Wallet(api, matched) => {
+            Call::Wallet(service, matched) => {
                 // Pinned here, so that the future is held once, whoever awaits it.
-                let answer = pin!(api.answer(matched, request));
-                match self.end_of(surface, head) {
+                let answer = pin!(service.answer(matched, request));
+                match self.end_of(api, head) {
                     Some(end) => self.answer_until(end, head, answer).await,
                     None => answer.await,
                 }
             }
-            Call::Payments(api, matched) => Box::pin(api.answer(matched, request, peer)).await,
+            Call::Payments(service, matched) => {
+                Box::pin(service.answer(matched, request, peer)).await
+            }
             Call::Control(matched) => Box::pin(self.control.answer(&matched, request)).await,
         };
         answer.map(|answered| answered.in_place(body.place))
@@ -292,8 +292,8 @@ impl Instance {
 
     /// When the answer to a caller of the wallet ends early. An answer to a request that changes
     /// something does not: its caller has to learn what was changed.
-    fn end_of(&self, surface: Surface, head: &Parts) -> Option<End> {
-        let may_last = surface == Surface::Wallet && head.method.is_safe();
+    fn end_of(&self, api: Api, head: &Parts) -> Option<End> {
+        let may_last = api == Api::Wallet && head.method.is_safe();
         let end = may_last.then(|| self.access.end_of(&head.headers)).flatten()?;
         Some(Box::pin(end))
     }
@@ -311,29 +311,25 @@ impl Instance {
             () = &mut end => {
                 let denied = self.access.identify(&head.headers).err();
                 let denied = denied.unwrap_or(Denied::Invalid(TokenKind::Own));
-                self.reject(Surface::Wallet, denied.into(), head)
+                self.refuse(Api::Wallet, denied.into(), head)
             }
         }
     }
 
     /// The pattern that matches a path, such as `/minerid/{alias}`. The pattern describes a request
     /// without the values in its path.
-    pub(crate) fn pattern(&self, surface: Surface, path: &str) -> Option<&'static str> {
-        if let Some(pattern) = self.common_routes.pattern(surface, path) {
+    pub(crate) fn pattern(&self, api: Api, path: &str) -> Option<&'static str> {
+        if let Some(pattern) = self.common_routes.pattern(api, path) {
             return Some(pattern);
         }
-        match surface {
-            Surface::MinerId => self.minerid.as_ref()?.pattern(path),
-            Surface::Node => self.minerid.as_ref()?.node_pattern(path),
-            Surface::Wallet => self.wallet.as_ref()?.pattern(path),
-            Surface::Payments => self.payments.as_ref()?.routes().pattern(path),
-            Surface::Control if path.starts_with(CONTROL_PREFIX) => {
-                self.control.routes().pattern(path)
-            }
-            Surface::Control if path.starts_with(WALLET_PREFIX) => {
-                self.wallet.as_ref()?.pattern(path)
-            }
-            Surface::Control => self.minerid.as_ref()?.pattern(path),
+        match api {
+            Api::MinerId => self.minerid.as_ref()?.pattern(path),
+            Api::Node => self.minerid.as_ref()?.node_pattern(path),
+            Api::Wallet => self.wallet.as_ref()?.pattern(path),
+            Api::Payments => self.payments.as_ref()?.routes().pattern(path),
+            Api::Control if path.starts_with(CONTROL_PREFIX) => self.control.routes().pattern(path),
+            Api::Control if path.starts_with(WALLET_PREFIX) => self.wallet.as_ref()?.pattern(path),
+            Api::Control => self.minerid.as_ref()?.pattern(path),
         }
     }
 }

@@ -6,11 +6,11 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 
+use crate::api::Api;
 use crate::http::{Answer, AwaitedBody};
 use crate::instance::Instance;
 use crate::metrics::{METHODS, NO_ROUTE, place_of_method};
 use crate::request_id::RequestId;
-use crate::surface::Surface;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -18,19 +18,19 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// any case. If the log may have more on an answer, the answer carries the request's id.
 pub(crate) async fn answer_and_log(
     instance: Arc<Instance>,
-    surface: Surface,
+    api: Api,
     address: Option<IpAddr>,
     request: Request<AwaitedBody<Incoming>>,
 ) -> Answer {
     let id = RequestId::next();
     let logs_all = instance.logs_requests();
-    let is_operation = surface == Surface::Control && !request.method().is_safe();
+    let is_operation = api == Api::Control && !request.method().is_safe();
     let mut answer = match logs_all || is_operation {
         true => {
-            let logged = Box::pin(answer_logged(instance, surface, address, request));
+            let logged = Box::pin(answer_logged(instance, api, address, request));
             id.scope(logged).await
         }
-        false => id.scope(instance.answer_peer(surface, address, request)).await,
+        false => id.scope(instance.answer_peer(api, address, request)).await,
     };
     if logs_all || answer.status() >= StatusCode::INTERNAL_SERVER_ERROR {
         let value = HeaderValue::from_str(&id.to_string()).expect("the id consists of digits");
@@ -41,7 +41,7 @@ pub(crate) async fn answer_and_log(
 
 async fn answer_logged(
     instance: Arc<Instance>,
-    surface: Surface,
+    api: Api,
     address: Option<IpAddr>,
     request: Request<AwaitedBody<Incoming>>,
 ) -> Answer {
@@ -49,17 +49,17 @@ async fn answer_logged(
     let logs_all = instance.logs_requests();
     let path = request.uri().path();
     // The path and the query are not logged, because they may hold secrets.
-    let route = instance.pattern(surface, path).unwrap_or(NO_ROUTE);
+    let route = instance.pattern(api, path).unwrap_or(NO_ROUTE);
     let method = METHODS[place_of_method(request.method())];
     // The paths of the owner's requests may be logged.
-    let operation = (surface == Surface::Control).then(|| format!("{method} {path}"));
-    let answer = instance.answer_peer(surface, address, request).await;
+    let operation = (api == Api::Control).then(|| format!("{method} {path}"));
+    let answer = instance.answer_peer(api, address, request).await;
     let (status, micros) = (answer.status().as_u16(), begun.elapsed().as_micros() as u64);
     let request = RequestId::current();
     if logs_all {
         tracing::info!(
             target: "bsv_server::requests",
-            listener = surface.name(),
+            listener = api.name(),
             method,
             route,
             status,

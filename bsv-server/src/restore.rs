@@ -20,7 +20,7 @@ use bsv_store::{
 use secrecy::SecretString;
 use thiserror::Error;
 
-use crate::backup::{Manifest, Place};
+use crate::backup::{Dir, Manifest};
 use crate::config::{Config, KeystoreConfig};
 use crate::instance::Instance;
 use crate::opening::{Create, OpenError, open_wallet};
@@ -275,12 +275,12 @@ impl Stage {
         Ok(Self { config: staged, moves })
     }
 
-    fn dir_of(&self, place: Place) -> Option<PathBuf> {
+    fn dir_of(&self, place: Dir) -> Option<PathBuf> {
         match place {
-            Place::Data => Some(self.config.network_dir.clone()),
-            Place::Keystore => Some(self.config.keystore.dir.clone()),
-            Place::Revocation => Some(self.config.keystore.revocation_dir()),
-            Place::MinerId => self.config.minerid.as_ref().map(|minerid| minerid.data_dir.clone()),
+            Dir::Data => Some(self.config.network_dir.clone()),
+            Dir::Keystore => Some(self.config.keystore.dir.clone()),
+            Dir::Revocation => Some(self.config.keystore.revocation_dir()),
+            Dir::MinerId => self.config.minerid.as_ref().map(|minerid| minerid.data_dir.clone()),
         }
     }
 

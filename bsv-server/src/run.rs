@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::api::Api;
 use crate::config::{Config, ConfigSources};
 use crate::control::{self, Listening};
 use crate::http::{Limits, serve_stream};
@@ -23,7 +24,6 @@ use crate::service_manager;
 use crate::serving::{Serving, most_connections};
 use crate::start_error::StartError;
 use crate::store_check::check_stores;
-use crate::surface::Surface;
 use crate::version::{COMMIT, version};
 use crate::wallet::EventLogger;
 
@@ -163,7 +163,8 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         () = &mut shutdown => return Ok(()),
     };
     let instance = Arc::new(opened?);
-    let mut logger = instance.wallet.as_ref().map(|api| EventLogger::new(Arc::clone(api.wallet())));
+    let mut logger =
+        instance.wallet.as_ref().map(|service| EventLogger::new(Arc::clone(service.wallet())));
     let mut followers = JoinSet::new();
     let serving = open_doors(&instance, doors?, &mut followers, log)?;
     let hang_ups = signal(SignalKind::hangup())?;
@@ -217,7 +218,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
 /// Completes when other servers of the wallet take this one for dead.
 async fn overtaken(instance: &Instance) {
     match &instance.wallet {
-        Some(api) => api.wallet().store().overtaken().await,
+        Some(service) => service.wallet().store().overtaken().await,
         None => std::future::pending().await,
     }
 }
@@ -235,17 +236,17 @@ fn open_doors<'i>(
     let control = control::bind(network_dir).map_err(StartError::listen(control_path.clone()))?;
     let mut serving = Serving::new(instance);
     let mut listening = Vec::new();
-    for (surface, listener, tls) in doors {
+    for (api, listener, tls) in doors {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
-        listening.push(Listening { name: surface.name(), url });
+        listening.push(Listening { name: api.name(), url });
         if let Some(tls) = &tls {
             followers.spawn(Arc::clone(tls).follow_files(signal(SignalKind::hangup())?));
         }
-        serving.spawn(surface, listener, tls);
+        serving.spawn(api, listener, tls);
     }
-    listening.push(Listening { name: Surface::Control.name(), url: control_path });
-    serving.spawn(Surface::Control, control, None);
+    listening.push(Listening { name: Api::Control.name(), url: control_path });
+    serving.spawn(Api::Control, control, None);
     tell_start(instance, &listening, log);
     instance.control.managed().note_listening(listening);
     Ok(serving)
@@ -281,13 +282,13 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
 /// Does the work that time and the chain make due.
 async fn run_services(instance: &Instance, stopped: watch::Receiver<()>) {
     let identities = async {
-        if let Some(api) = &instance.minerid {
-            Arc::clone(api.ids()).run(dropped(stopped.clone())).await;
+        if let Some(service) = &instance.minerid {
+            Arc::clone(service.ids()).run(dropped(stopped.clone())).await;
         }
     };
     let wallet = async {
-        if let Some(api) = &instance.wallet {
-            Arc::clone(api.wallet()).run(dropped(stopped.clone())).await;
+        if let Some(service) = &instance.wallet {
+            Arc::clone(service.wallet()).run(dropped(stopped.clone())).await;
         }
     };
     tokio::join!(identities, wallet);
@@ -299,11 +300,11 @@ async fn dropped(mut receiver: watch::Receiver<()>) {
 }
 
 /// Answers the requests of one connection of any kind until it ends.
-pub async fn serve_connection<C>(instance: &Arc<Instance>, surface: Surface, stream: C)
+pub async fn serve_connection<C>(instance: &Arc<Instance>, api: Api, stream: C)
 where
     C: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let answer = |request| answer_and_log(Arc::clone(instance), surface, None, request);
+    let answer = |request| answer_and_log(Arc::clone(instance), api, None, request);
     if let Err(error) = serve_stream(stream, &Limits::default(), answer).await {
         tracing::debug!("a connection ended: {error}");
     }

@@ -7,11 +7,11 @@ use bsv_invoicing::MAX_WEBHOOKS;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::api::Api;
 use crate::config::Config;
 use crate::http::{Connections, Limits, Listener, Tls, serve};
 use crate::instance::Instance;
 use crate::request_log::answer_and_log;
-use crate::surface::Surface;
 
 /// The running listeners, which stop in two steps, so that a pool waits least.
 pub(crate) struct Serving<'i> {
@@ -45,18 +45,13 @@ impl<'i> Serving<'i> {
     }
 
     /// Starts a listener.
-    pub(crate) fn spawn<L: Listener>(
-        &mut self,
-        surface: Surface,
-        listener: L,
-        tls: Option<Arc<Tls>>,
-    ) {
-        let group = match surface {
-            Surface::MinerId | Surface::Node => &mut self.last,
-            Surface::Wallet | Surface::Payments | Surface::Control => &mut self.first,
+    pub(crate) fn spawn<L: Listener>(&mut self, api: Api, listener: L, tls: Option<Arc<Tls>>) {
+        let group = match api {
+            Api::MinerId | Api::Node => &mut self.last,
+            Api::Wallet | Api::Payments | Api::Control => &mut self.first,
         };
         let (instance, stopped) = (Arc::clone(self.instance), group.stop.subscribe());
-        group.listeners.spawn(serve_surface(instance, surface, listener, tls, stopped));
+        group.listeners.spawn(serve_api(instance, api, listener, tls, stopped));
     }
 
     /// Stops all listeners after the requests in flight. The listeners for a pool stop after the
@@ -71,12 +66,12 @@ impl<'i> Serving<'i> {
 const WEBHOOK_CONNECTIONS: u64 = MAX_WEBHOOKS as u64 * 8;
 
 /// The most concurrent connections of a listener.
-fn connection_limit(config: &Config, surface: Surface) -> u32 {
+fn connection_limit(config: &Config, api: Api) -> u32 {
     let usual = Limits::default().connections;
-    match (surface, &config.wallet) {
+    match (api, &config.wallet) {
         // Callers that wait for events take no places of other callers.
-        (Surface::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
-        (Surface::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
+        (Api::Wallet, Some(wallet)) => usual + 2 * wallet.streams,
+        (Api::Payments, Some(wallet)) => wallet.payments.connections + wallet.payments.streams,
         _ => usual,
     }
 }
@@ -84,15 +79,15 @@ fn connection_limit(config: &Config, surface: Surface) -> u32 {
 /// The most concurrent connections of all configured listeners and of webhooks.
 pub(crate) fn most_connections(config: &Config) -> u64 {
     let minerid = config.minerid.as_ref();
-    let surfaces = [
-        Some(Surface::Control),
-        minerid.map(|_| Surface::MinerId),
-        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Surface::Node),
-        config.wallet.as_ref().map(|_| Surface::Wallet),
-        config.wallet.as_ref().map(|_| Surface::Payments),
+    let apis = [
+        Some(Api::Control),
+        minerid.map(|_| Api::MinerId),
+        minerid.and_then(|minerid| minerid.node_listener.as_ref()).map(|_| Api::Node),
+        config.wallet.as_ref().map(|_| Api::Wallet),
+        config.wallet.as_ref().map(|_| Api::Payments),
     ];
-    let surfaces = surfaces.into_iter().flatten();
-    let accepted: u64 = surfaces.map(|it| u64::from(connection_limit(config, it))).sum();
+    let apis = apis.into_iter().flatten();
+    let accepted: u64 = apis.map(|it| u64::from(connection_limit(config, it))).sum();
     accepted + config.wallet.as_ref().map_or(0, |_| WEBHOOK_CONNECTIONS)
 }
 
@@ -100,31 +95,31 @@ pub(crate) fn most_connections(config: &Config) -> u64 {
 /// wait meanwhile.
 const POOL_DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-async fn serve_surface<L: Listener>(
+async fn serve_api<L: Listener>(
     instance: Arc<Instance>,
-    surface: Surface,
+    api: Api,
     listener: L,
     tls: Option<Arc<Tls>>,
     mut stopped: watch::Receiver<()>,
 ) {
-    let connections = connection_limit(&instance.config, surface);
+    let connections = connection_limit(&instance.config, api);
     let mut limits = Limits { connections, ..Limits::default() };
-    match surface {
+    match api {
         // The command line may wait for its user between two requests.
-        Surface::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
-        Surface::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
-        Surface::MinerId | Surface::Node => {
+        Api::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
+        Api::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
+        Api::MinerId | Api::Node => {
             limits.drain_timeout = POOL_DRAIN_TIMEOUT;
             // No browser calls here, which would shut both sides when its user leaves.
-            limits.half_close = surface == Surface::MinerId;
+            limits.half_close = api == Api::MinerId;
         }
-        Surface::Wallet => {}
+        Api::Wallet => {}
     }
-    let counts = instance.metrics.listener(surface);
+    let counts = instance.metrics.listener(api);
     let connections =
         counts.map_or_else(Connections::new, |counts| Arc::clone(counts.connections()));
     let answer =
-        move |address, request| answer_and_log(Arc::clone(&instance), surface, address, request);
+        move |address, request| answer_and_log(Arc::clone(&instance), api, address, request);
     let shutdown = async move {
         // An error means that the sender is dropped, which stops the listener too.
         let _ = stopped.changed().await;

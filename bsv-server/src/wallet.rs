@@ -9,10 +9,10 @@ mod export;
 mod headers;
 mod leaving;
 mod list;
+mod problem;
 mod receipts;
-mod refusal;
 mod webhooks;
 
 pub(crate) use api::{Route, WalletApi};
 pub(crate) use event_log::EventLogger;
-pub(crate) use refusal::STORE_AWAY;
+pub(crate) use problem::STORE_AWAY;

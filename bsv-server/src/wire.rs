@@ -68,6 +68,9 @@ mod tests {
         assert_is_ordered(&Consolidated { payment: Some(outgoing()) });
         assert_is_ordered(&Beef { beef, txid });
         assert_is_ordered(&RefundPreview { fee: 1, invoice, satoshis: 2, to });
+        let [at, event, previous, subject, head] = [(); 5].map(|()| String::new());
+        assert_is_ordered(&AuditEntry { at, event, number: 1, previous, subject });
+        assert_is_ordered(&AuditCheck { entries: 1, fault: None, head });
         assert_is_ordered(&KeysCheck::default());
         assert_is_ordered(&FilesToWrite { code, detail, files: Default::default() });
     }
@@ -76,6 +79,13 @@ mod tests {
     fn assert_is_ordered(value: &impl Serialize) {
         let ordered = serde_json::to_value(value).unwrap().to_string();
         assert_eq!(serde_json::to_string(value).unwrap(), ordered);
+    }
+
+    #[test]
+    fn an_invoice_is_written_as_it_was_read() {
+        let json = r#"{"id":"bwWEkOWIH8Ck","reference":null,"description":"\"a\"\n\u0001€😀/","satoshis":2100000000000000,"expiresAt":"2026-11-22T08:48:56.767571Z","paymentReceivedAt":"2026-11-21T09:00:00.000000Z","refundTo":null,"refundedAt":null,"state":"paid","createdAt":"2026-11-21T08:48:56.767571Z","updatedAt":"2026-11-21T09:00:00Z","deletedAt":null}"#;
+        let read: Invoice = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), json);
     }
 
     #[test]

@@ -19,18 +19,13 @@ pub struct JsonFormat {
 #[derive(Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JsonFormatError {
-    /// The text is not JSON, or a member is missing, unknown or of a wrong type.
+    /// The text is not JSON, has another format or no version, or a member is missing, unknown or
+    /// of a wrong type.
     #[error("{0}")]
     Malformed(String),
-    /// The document does not tell its version.
-    #[error("it has no version")]
-    NoVersion,
     /// The document tells a version but no format, as builds before the first release wrote it.
     #[error("it was made by an unreleased build; make a new one")]
     Unreleased,
-    /// The document has another format.
-    #[error("its format is \"{0}\"")]
-    OtherFormat(String),
     /// A newer version of this software wrote the document.
     #[error("it has version {found}, but this program knows versions up to {known}")]
     Newer {
@@ -58,14 +53,15 @@ impl JsonFormat {
     /// Reads a document, and brings it to the newest version.
     pub fn read<T: DeserializeOwned>(&self, text: &[u8]) -> Result<T, JsonFormatError> {
         let malformed = |error: serde_json::Error| JsonFormatError::Malformed(error.to_string());
+        let no_version = || JsonFormatError::Malformed("it has no version".to_owned());
         let mut document: Value = serde_json::from_slice(text).map_err(malformed)?;
-        let members = document.as_object_mut().ok_or(JsonFormatError::NoVersion)?;
+        let members = document.as_object_mut().ok_or_else(no_version)?;
         let told = [members.remove("format"), members.remove("version")];
         let [format, version] = told.map(Option::unwrap_or_default);
-        let found = version.as_u64().ok_or(JsonFormatError::NoVersion)?;
+        let found = version.as_u64().ok_or_else(no_version)?;
         let format = format.as_str().ok_or(JsonFormatError::Unreleased)?;
         if format != self.name {
-            return Err(JsonFormatError::OtherFormat(format.to_owned()));
+            return Err(JsonFormatError::Malformed(format!("its format is \"{format}\"")));
         }
         let known = self.version();
         let migrations = usize::try_from(found.wrapping_sub(1)).ok();

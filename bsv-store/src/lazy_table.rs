@@ -1,31 +1,30 @@
-use std::borrow::Borrow;
 use std::cell::OnceCell;
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::{Arc, OnceLock};
 
 use redb::{
-    AccessGuard, Key, Range, ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition,
-    Value, WriteTransaction,
+    AccessGuard, Range, ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition,
+    WriteTransaction,
 };
 
 use crate::error::StoreError;
 
-/// A table that is opened for writing at its first use. A command needs few tables, and opening one
+type Bytes = &'static [u8];
+type Definition = TableDefinition<'static, Bytes, Bytes>;
+
+/// A table of bytes that is opened for writing at its first use. A command needs few tables, and opening one
 /// takes longer than changing a row.
-pub struct LazyTable<'t, K: Key + 'static, V: Value + 'static> {
+pub struct LazyTable<'t> {
     transaction: &'t WriteTransaction,
-    definition: TableDefinition<'static, K, V>,
-    table: OnceCell<Table<'t, K, V>>,
+    definition: Definition,
+    table: OnceCell<Table<'t, Bytes, Bytes>>,
     has_changed: bool,
 }
 
-impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
+impl<'t> LazyTable<'t> {
     /// The table, not yet opened.
-    pub fn new(
-        transaction: &'t WriteTransaction,
-        definition: TableDefinition<'static, K, V>,
-    ) -> Self {
+    pub fn new(transaction: &'t WriteTransaction, definition: Definition) -> Self {
         Self { transaction, definition, table: OnceCell::new(), has_changed: false }
     }
 
@@ -34,7 +33,7 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         self.has_changed
     }
 
-    fn open(&self) -> Result<&Table<'t, K, V>, StoreError> {
+    fn open(&self) -> Result<&Table<'t, Bytes, Bytes>, StoreError> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
@@ -42,76 +41,51 @@ impl<'t, K: Key, V: Value> LazyTable<'t, K, V> {
         Ok(self.table.get_or_init(|| opened))
     }
 
-    fn open_mut(&mut self) -> Result<&mut Table<'t, K, V>, StoreError> {
-        self.open()?;
-        Ok(self.table.get_mut().expect("the table has just been opened"))
-    }
-
-    /// The value of a key.
-    pub fn get<'k>(
-        &self,
-        key: impl Borrow<K::SelfType<'k>>,
-    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+    /// The row of a key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<AccessGuard<'_, Bytes>>, StoreError> {
         Ok(self.open()?.get(key)?)
     }
 
     /// The rows of a range of keys.
-    pub fn range<'k, R: Borrow<K::SelfType<'k>> + 'k>(
+    pub fn range<'k>(
         &self,
-        range: impl RangeBounds<R> + 'k,
-    ) -> Result<Range<'_, K, V>, StoreError> {
-        Ok(self.open()?.range(range)?)
+        keys: impl RangeBounds<&'k [u8]> + 'k,
+    ) -> Result<Range<'_, Bytes, Bytes>, StoreError> {
+        Ok(self.open()?.range(keys)?)
     }
 
-    /// Sets the value of a key.
-    pub fn insert<'k, 'v>(
-        &mut self,
-        key: impl Borrow<K::SelfType<'k>>,
-        value: impl Borrow<V::SelfType<'v>>,
-    ) -> Result<(), StoreError> {
-        let (value, has_changed) = (value.borrow(), self.has_changed);
-        let is_other = |before: AccessGuard<'_, V>| {
-            V::as_bytes(&before.value()).as_ref() != V::as_bytes(value).as_ref()
+    /// Sets the row of a key, or removes it.
+    pub fn put(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<(), StoreError> {
+        self.open()?;
+        let table = self.table.get_mut().expect("the table has just been opened");
+        self.has_changed |= match row {
+            Some(row) => table.insert(key, row)?.is_none_or(|before| before.value() != row),
+            None => table.remove(key)?.is_some(),
         };
-        let changes = {
-            let before = self.open_mut()?.insert(key, value)?;
-            !has_changed && before.is_none_or(is_other)
-        };
-        self.has_changed |= changes;
         Ok(())
-    }
-
-    /// Removes a key. Answers whether it was there.
-    pub fn remove<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool, StoreError> {
-        let was_there = self.open_mut()?.remove(key)?.is_some();
-        self.has_changed |= was_there;
-        Ok(was_there)
     }
 }
 
-impl<K: Key, V: Value> fmt::Debug for LazyTable<'_, K, V> {
+impl fmt::Debug for LazyTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LazyTable({})", self.definition)
     }
 }
 
-/// A table that is opened for reading at its first use.
-pub struct LazyReadTable<K: Key + 'static, V: Value + 'static> {
+/// A table of bytes that is opened for reading at its first use.
+pub struct LazyReadTable {
     transaction: Arc<ReadTransaction>,
-    definition: TableDefinition<'static, K, V>,
-    table: OnceLock<ReadOnlyTable<K, V>>,
+    definition: Definition,
+    table: OnceLock<ReadOnlyTable<Bytes, Bytes>>,
 }
 
-impl<K: Key, V: Value> LazyReadTable<K, V> {
+impl LazyReadTable {
     /// The table, not yet opened.
-    pub fn new(
-        transaction: &Arc<ReadTransaction>,
-        definition: TableDefinition<'static, K, V>,
-    ) -> Self {
+    pub fn new(transaction: &Arc<ReadTransaction>, definition: Definition) -> Self {
         Self { transaction: Arc::clone(transaction), definition, table: OnceLock::new() }
     }
 
-    fn open(&self) -> Result<&ReadOnlyTable<K, V>, StoreError> {
+    fn open(&self) -> Result<&ReadOnlyTable<Bytes, Bytes>, StoreError> {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
@@ -119,24 +93,21 @@ impl<K: Key, V: Value> LazyReadTable<K, V> {
         Ok(self.table.get_or_init(|| opened))
     }
 
-    /// The value of a key.
-    pub fn get<'k>(
-        &self,
-        key: impl Borrow<K::SelfType<'k>>,
-    ) -> Result<Option<AccessGuard<'static, V>>, StoreError> {
+    /// The row of a key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<AccessGuard<'static, Bytes>>, StoreError> {
         Ok(self.open()?.get(key)?)
     }
 
     /// The rows of a range of keys.
-    pub fn range<'k, R: Borrow<K::SelfType<'k>>>(
+    pub fn range<'k>(
         &self,
-        range: impl RangeBounds<R>,
-    ) -> Result<Range<'static, K, V>, StoreError> {
-        Ok(self.open()?.range(range)?)
+        keys: impl RangeBounds<&'k [u8]>,
+    ) -> Result<Range<'static, Bytes, Bytes>, StoreError> {
+        Ok(self.open()?.range(keys)?)
     }
 }
 
-impl<K: Key, V: Value> fmt::Debug for LazyReadTable<K, V> {
+impl fmt::Debug for LazyReadTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LazyReadTable({})", self.definition)
     }

@@ -12,7 +12,7 @@ use bsv_fuzz::Service;
 use bsv_minerid::store::RedbIdentityStore;
 use bsv_minerid::{Keystore, MinerIds, Network, PlainKeys};
 use bsv_server::config::{Config, KeystoreConfig, MinerIdConfig, StaleCopy};
-use bsv_server::{AccessConfig, Surface};
+use bsv_server::{AccessConfig, Api};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -73,5 +73,5 @@ fuzz_target!(|bytes: &[u8]| {
     if bytes.windows(6).any(|window| window == b"rotate") {
         return;
     }
-    SITE.0.check(Surface::MinerId, bytes);
+    SITE.0.check(Api::MinerId, bytes);
 });

@@ -14,7 +14,7 @@ use bsv_invoicing::{
 };
 use bsv_minerid::PlainKeys;
 use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, PeerConfig, WalletConfig};
-use bsv_server::{AccessConfig, Surface};
+use bsv_server::{AccessConfig, Api};
 use bsv_tx::Network;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
@@ -87,7 +87,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = ReplayDraft::from_json(bytes);
     // The list of all created invoices is left out, since it would become longer and longer.
     if !bytes.windows(8).any(|window| window == b"invoices") || bytes.starts_with(b"POST") {
-        SITE.0.check(Surface::Wallet, bytes);
+        SITE.0.check(Api::Wallet, bytes);
     }
-    SITE.0.check(Surface::Payments, bytes);
+    SITE.0.check(Api::Payments, bytes);
 });

@@ -5,7 +5,7 @@ pub mod blocks;
 use std::sync::Arc;
 
 use bsv_server::config::Config;
-use bsv_server::{Create, Instance, Surface, serve_connection};
+use bsv_server::{Api, Create, Instance, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::runtime::Runtime;
 
@@ -26,7 +26,7 @@ impl Service {
 
     /// Sends bytes over a connection, and checks that the answers are HTTP and report no internal
     /// error.
-    pub fn check(&self, surface: Surface, bytes: &[u8]) {
+    pub fn check(&self, api: Api, bytes: &[u8]) {
         let answers = self.runtime.block_on(async {
             let (client, server) = duplex(64 << 10);
             let (mut reader, mut writer) = split(client);
@@ -40,7 +40,7 @@ impl Service {
                 let _ = reader.read_to_end(&mut answers).await;
                 answers
             };
-            tokio::join!(listen, ask, serve_connection(&self.instance, surface, server)).0
+            tokio::join!(listen, ask, serve_connection(&self.instance, api, server)).0
         });
         let text = String::from_utf8_lossy(&answers);
         assert!(text.is_empty() || text.starts_with("HTTP/1."), "{text}");

@@ -1,12 +1,14 @@
 //! The audit log: what happened to keys and to access.
 
+use std::collections::BTreeMap;
+
+use bsv_server::wire::{AuditCheck, AuditEntry};
 use bsv_server::{are_identities_in, is_wallet_in};
 use clap::Subcommand;
-use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, number, printable, text};
+use crate::output::{self, printable};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
@@ -36,28 +38,23 @@ fn logs(context: &Context) -> Result<Vec<&'static str>, CliError> {
 async fn list(context: &Context) -> Result<(), CliError> {
     let logs = logs(context)?;
     let mut service = context.service(Stores::All).await?;
-    let mut all = json!({});
+    let mut all = BTreeMap::new();
     for log in &logs {
         let (mut after, mut entries) = (0, Vec::new());
         loop {
-            let page = service.get(format!("/control/audit/{log}?after={after}")).await?.value()?;
-            let Some(last) = elements(&page).last() else { break };
-            after = last["number"].as_u64().unwrap_or(u64::MAX);
-            entries.extend_from_slice(elements(&page));
+            let page = service.get(format!("/control/audit/{log}?after={after}")).await?;
+            let page: Vec<AuditEntry> = page.read()?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            entries.extend(page);
         }
-        all[log] = entries.into();
+        all.insert(log, entries);
     }
-    context.print(&all, || {
+    context.print(output::json(&all), || {
         let mut table = context.table(&["log", "number", "at", "event", "subject"]);
-        for log in logs {
-            for entry in elements(&all[log]) {
-                table.add([
-                    &log,
-                    &number(entry, "number"),
-                    &text(entry, "at"),
-                    &text(entry, "event"),
-                    &text(entry, "subject"),
-                ]);
+        for log in &logs {
+            for AuditEntry { number, at, event, subject, .. } in &all[log] {
+                table.add([log, number, at, event, subject]);
             }
         }
         table.to_string()
@@ -68,18 +65,16 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     let logs = logs(context)?;
     let mut service = context.service(Stores::All).await?;
     let waiting = context.wait("reading the log");
-    let (mut all, mut faults) = (json!({}), Vec::new());
+    let (mut all, mut faults) = (BTreeMap::new(), Vec::new());
     for log in &logs {
-        let check = service.get(format!("/control/audit/{log}/check")).await?.value()?;
-        let fault = check["fault"].as_str().map(|fault| format!("{log}: {}", printable(fault)));
-        faults.extend(fault);
-        all[log] = check;
+        let check: AuditCheck = service.get(format!("/control/audit/{log}/check")).await?.read()?;
+        faults.extend(check.fault.as_ref().map(|fault| format!("{log}: {}", printable(fault))));
+        all.insert(log, check);
     }
     drop(waiting);
-    context.print(&all, || {
+    context.print(output::json(&all), || {
         let line = |log: &&str| {
-            let check = &all[log];
-            let (entries, head) = (number(check, "entries"), text(check, "head"));
+            let AuditCheck { entries, head, .. } = &all[log];
             format!("{log:<7} {entries} entries fit, the last one is {head}\n")
         };
         logs.iter().map(line).collect()

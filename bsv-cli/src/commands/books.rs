@@ -1,15 +1,16 @@
 //! Checking the balance against the transactions.
 
+use bsv_invoicing::BooksCheck;
 use bsv_invoicing::ledger::rows::{KeyRange, Table};
 use bsv_server::stored_rows;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, printable};
+use crate::output::printable;
 use crate::service::ReachError;
 
 #[derive(Debug, Subcommand)]
@@ -69,10 +70,9 @@ impl BooksCommand {
         let waiting = context.wait("adding up the coins");
         let answer = service.get(format!("/control/books{query}")).await?;
         drop(waiting);
-        let check = answer.value()?;
-        context.print(&check, || describe(&check))?;
-        let further = check["furtherDifferences"].as_u64().unwrap_or_default();
-        match elements(&check["differences"]).len() as u64 + further {
+        let check: BooksCheck = answer.read()?;
+        context.print(&answer.body, || describe(&check))?;
+        match check.differences.len() as u64 + check.further_differences {
             0 => Ok(()),
             count => Err(CliError::CheckFailed(format!("{count} differences in the books"))),
         }
@@ -129,36 +129,31 @@ impl ShownRow {
     }
 }
 
-fn describe(check: &Value) -> String {
-    let number = |name: &str| check[name].as_u64().unwrap_or_default();
+fn describe(check: &BooksCheck) -> String {
+    let BooksCheck { transactions, bytes_dropped, coins, proofs, blocks, balance, .. } = check;
     let mut text = String::new();
-    for difference in elements(&check["differences"]) {
-        text.push_str(&format!("{}\n", printable(difference.as_str().unwrap_or_default())));
+    for difference in &check.differences {
+        text.push_str(&format!("{}\n", printable(difference)));
     }
-    if number("furtherDifferences") > 0 {
-        text.push_str(&format!("and {} more\n", number("furtherDifferences")));
+    if check.further_differences > 0 {
+        text.push_str(&format!("and {} more\n", check.further_differences));
     }
     text.push_str(&format!(
-        "{} transactions make {} coins of {} satoshis; the recorded balance is {}\n",
-        number("transactions"),
-        number("coins"),
-        number("recomputed"),
-        number("balance")
+        "{transactions} transactions make {coins} coins of {} satoshis; the recorded balance is {balance}\n",
+        check.recomputed
     ));
-    if number("bytesDropped") > 0 {
+    if *bytes_dropped > 0 {
         text.push_str(&format!(
-            "bytes dropped: {} of the transactions are kept without their bytes\n",
-            number("bytesDropped")
+            "bytes dropped: {bytes_dropped} of the transactions are kept without their bytes\n"
         ));
     }
-    let (proofs, blocks) = (number("proofs"), number("blocks"));
-    text += &match check["blocksInChain"].as_u64() {
+    text += &match check.blocks_in_chain {
         Some(count) => format!(
             "{proofs} proofs of {blocks} blocks; {count} of these blocks are in the node's main chain\n"
         ),
         None => format!("{proofs} proofs of {blocks} blocks; no node was asked for these blocks\n"),
     };
-    text + &match check["searchedFrom"].as_u64() {
+    text + &match check.searched_from {
         Some(height) => format!(
             "the chain from height {height} on and the mempool were searched for what the books lack\n"
         ),

@@ -8,15 +8,17 @@ mod refund;
 use std::io::{self, IsTerminal};
 
 use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
+use bsv_server::wire::Invoice;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use self::pages::Pages;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, Members, Table, field, number, text};
-use crate::service::{Answer, ReachError};
+use crate::output::{self, Table, line, optional};
+use crate::service::Answer;
 use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
@@ -139,28 +141,32 @@ impl DeleteArguments {
     }
 }
 
+/// An invoice, and where it is paid and shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownInvoice<'a> {
+    #[serde(flatten)]
+    invoice: Invoice,
+    payment_url: Option<&'a str>,
+    page_url: Option<&'a str>,
+}
+
 /// Shows an invoice, with a line for each field.
 fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
-    let url = Value::from(answer.payment_url.as_deref());
-    let page = Value::from(answer.page_url.as_deref());
-    let invoice = answer.value()?;
-    let members = Members::read(&answer.body).map_err(ReachError::Nonsense)?;
-    context.print(members.with("paymentUrl", &url).with("pageUrl", &page), || {
-        let state = text(&invoice, "state");
+    let (payment_url, page_url) = (answer.payment_url.as_deref(), answer.page_url.as_deref());
+    let shown = ShownInvoice { invoice: answer.read()?, payment_url, page_url };
+    context.print(output::json(&shown), || {
+        let Invoice { id, satoshis, state, .. } = &shown.invoice;
         let until = if state == "expired" { "expired" } else { "expires" };
         [
-            format!(
-                "Invoice {} of {} satoshis, {state}\n",
-                text(&invoice, "id"),
-                invoice["satoshis"]
-            ),
-            field("description", &invoice["description"]),
-            field("reference", &invoice["reference"]),
-            field("created", &invoice["createdAt"]),
-            field(until, &invoice["expiresAt"]),
-            field("paid", &invoice["paymentReceivedAt"]),
-            field("pay to", &url),
-            field("page", &page),
+            format!("Invoice {id} of {satoshis} satoshis, {state}\n"),
+            line("description", optional(shown.invoice.description.as_ref())),
+            line("reference", optional(shown.invoice.reference.as_ref())),
+            line("created", &shown.invoice.created_at),
+            line(until, &shown.invoice.expires_at),
+            line("paid", optional(shown.invoice.payment_received_at.as_ref())),
+            line("pay to", optional(payment_url)),
+            line("page", optional(page_url)),
         ]
         .concat()
     })
@@ -194,14 +200,9 @@ impl ListArguments {
     }
 }
 
-fn add_invoice(table: &mut Table, invoice: &Value) {
-    let mut words = vec![text(invoice, "reference"), text(invoice, "description")];
-    words.retain(|words| !words.is_empty());
-    table.add([
-        &text(invoice, "id"),
-        &text(invoice, "state"),
-        &number(invoice, "satoshis"),
-        &text(invoice, "expiresAt"),
-        &words.join("  "),
-    ]);
+fn add_invoice(table: &mut Table, invoice: &Invoice) {
+    let Invoice { id, state, satoshis, expires_at, reference, description, .. } = invoice;
+    let words = [reference, description].into_iter().flatten().map(String::as_str);
+    let words: Vec<_> = words.filter(|words| !words.is_empty()).collect();
+    table.add([id, state, satoshis, expires_at, &words.join("  ")]);
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bsv_server::wire::KeysCheck;
+use bsv_server::wire::{KeysCheck, Nothing};
 use bsv_server::{Config, OpenError};
 use bsv_store::Keystore;
 use clap::{Args, Subcommand};
@@ -89,7 +89,7 @@ impl VerifyArguments {
             Ok(mut service) => {
                 let _waiting = context.wait("reading the keys");
                 let path = "/control/keystore/check";
-                revocation_keystore::post(context, dir, &mut service, path, json!({}))
+                revocation_keystore::post(context, dir, &mut service, path, Nothing {})
                     .await?
                     .read()?
             }

@@ -2,7 +2,6 @@
 
 use bsv_server::wire::{Beef, Outgoing};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
@@ -122,7 +121,7 @@ impl CancelArguments {
         self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("cancelling");
-        let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), json!({})).await?;
+        let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), "{}").await?;
         drop(waiting);
         let Outgoing { state, .. } = answer.read()?;
         context.print(&answer.body, || format!("Payment {id} is {state}\n"))

@@ -2,7 +2,6 @@
 
 use bsv_server::wire;
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
@@ -147,7 +146,7 @@ impl WordsArguments {
         let effect = "Whoever sees the words can take the money.";
         self.consent.ask(context, effect, "Print them?", "printed")?;
         let mut service = context.service(Stores::Wallet).await?;
-        let answer = service.post("/control/wallet/backup-words", json!({})).await?;
+        let answer = service.post("/control/wallet/backup-words", "{}").await?;
         let words = answer.value()?;
         context.print(&answer.body, || format!("{}\n", text(&words, "words")))
     }
@@ -156,7 +155,7 @@ impl WordsArguments {
 impl AcceptClockArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
-        let answer = service.post("/control/wallet/accept-clock", json!({})).await?;
+        let answer = service.post("/control/wallet/accept-clock", "{}").await?;
         let accepted = answer.value()?;
         context.print(&answer.body, || match accepted["doubt"].as_str() {
             Some(doubt) => format!("The clock is accepted: {}\n", printable(doubt)),
@@ -171,7 +170,7 @@ impl ConsolidateArguments {
         let waiting = context.wait("combining coins");
         let mut payments: Vec<wire::Outgoing> = Vec::new();
         loop {
-            let answer = service.post("/control/wallet/consolidate", json!({})).await?;
+            let answer = service.post("/control/wallet/consolidate", "{}").await?;
             let Some(payment) = answer.read::<wire::Consolidated>()?.payment else { break };
             // A transaction that the node refuses keeps its coins, so this stops.
             let is_settled = payment.state == "settled";
@@ -193,7 +192,7 @@ impl RescanArguments {
         let from_height = self.from_height;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("reading blocks");
-        let asked = json!({ "fromHeight": from_height });
+        let asked = output::json(&wire::Rescan { from_height });
         let answer = service.post("/control/wallet/rescan", asked).await?;
         drop(waiting);
         let read = answer.value()?;
@@ -210,14 +209,14 @@ impl RescanArguments {
 
 impl FaucetArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let url = self.url;
+        let asked = wire::Faucet { url: self.url };
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("paying");
-        let answer = service.post("/control/faucet", json!({ "url": url })).await?;
+        let answer = service.post("/control/faucet", output::json(&asked)).await?;
         drop(waiting);
         let paid = answer.value()?;
         context.print(&answer.body, || {
-            format!("The faucet has paid to {url}\ntransaction {}\n", text(&paid, "txid"))
+            format!("The faucet has paid to {}\ntransaction {}\n", asked.url, text(&paid, "txid"))
         })
     }
 }

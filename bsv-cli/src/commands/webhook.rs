@@ -224,7 +224,7 @@ impl TestArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("waiting for the endpoint");
-        let answer = service.post(format!("{}/test", path(self.id)), json!({})).await?;
+        let answer = service.post(format!("{}/test", path(self.id)), "{}").await?;
         drop(waiting);
         let attempt: Attempt = answer.read()?;
         context.print(&answer.body, || {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bsv_network::{Mempool, NodeRpc, OutputState};
 use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
@@ -25,7 +26,8 @@ use crate::wallet::seed::WalletKeys;
 use crate::wallet::watch::{Missing, Search};
 
 /// The result of verifying the books.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BooksCheck {
     /// How many transactions were looked at.
     pub transactions: u64,

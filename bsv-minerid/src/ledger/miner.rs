@@ -3,7 +3,6 @@
 use bsv_tx::{BlockHash, PublicKey};
 use serde::{Deserialize, Serialize};
 
-use super::text;
 use crate::verify::Claim;
 
 /// A miner: a series of miner ids that vouch for one another.
@@ -11,13 +10,10 @@ use crate::verify::Claim;
 #[serde(rename_all = "camelCase")]
 pub struct Miner {
     /// The first block that it mined under a miner id.
-    #[serde(with = "text::as_text")]
     pub first_block: BlockHash,
     /// The last such block.
-    #[serde(with = "text::as_text")]
     pub last_block: BlockHash,
     /// The miner id that the miner introduced last.
-    #[serde(with = "text::as_text")]
     pub latest_miner_id: PublicKey,
 }
 
@@ -26,27 +22,22 @@ pub struct Miner {
 #[serde(rename_all = "camelCase")]
 pub struct Key {
     /// The miner id.
-    #[serde(with = "text::as_text")]
     pub miner_id: PublicKey,
     /// The index of the miner in [`Ledger::miners`](crate::ledger::Ledger::miners).
     pub miner: usize,
     /// The state of the miner id.
     pub state: KeyState,
     /// The previous miner id; for a first one, itself.
-    #[serde(with = "text::as_text")]
     pub previous: PublicKey,
     /// The miner id that it was rotated to.
-    #[serde(with = "text::optional")]
     pub next: Option<PublicKey>,
     /// The block that introduced it.
-    #[serde(with = "text::as_text")]
     pub creation_block: BlockHash,
     /// The height of that block.
     pub creation_height: u32,
     /// The version of its last document.
     pub version: String,
     /// The revocation key of its last document (1.0).
-    #[serde(with = "text::optional")]
     pub revocation_key: Option<PublicKey>,
     /// The miner's name in its last document.
     pub name: Option<String>,

@@ -6,7 +6,6 @@ use bsv_tx::{BlockHash, PublicKey};
 use serde::{Deserialize, Serialize};
 
 use super::miner::Place;
-use super::text;
 
 /// A miner's share of recent blocks, which nodes call its reputation (`numrecentblocks`). Each node
 /// sets its own threshold for a good reputation.
@@ -39,10 +38,8 @@ pub(super) struct RecentBlocks {
 #[serde(rename_all = "camelCase")]
 struct MinedBlock {
     height: u32,
-    #[serde(with = "text::as_text")]
     block: BlockHash,
     miner: usize,
-    #[serde(with = "text::as_text")]
     miner_id: PublicKey,
 }
 

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use super::miner::{Key, Miner};
 use super::recent::RecentBlocks;
-use super::text;
 
 /// A deserialised ledger that is not yet checked.
 #[derive(Deserialize)]
@@ -16,7 +15,6 @@ pub(super) struct Unchecked {
     pub(super) miners: Vec<Miner>,
     #[serde(with = "keys")]
     pub(super) keys: BTreeMap<PublicKey, Key>,
-    #[serde(with = "text::hashes")]
     pub(super) orphans: BTreeSet<BlockHash>,
     pub(super) recent: RecentBlocks,
 }

@@ -1,11 +1,11 @@
 use bsv_invoicing::Timestamp;
 use bsv_store::{AuditCheck, AuditEntry, AuditPage};
 use hyper::StatusCode;
-use serde_json::{Value, json};
 
 use super::managed::Services;
 use crate::http::{Answer, Declared, Problem, Received, answer, number_parameter};
 use crate::minerid::MinerIds;
+use crate::wire;
 
 /// | method and path | answer |
 /// | --- | --- |
@@ -32,18 +32,19 @@ pub(super) async fn answer(
     log: &str,
     request: Received<'_>,
 ) -> Result<Answer, Problem> {
-    let body = match route {
+    match route {
         Route::Entries => {
             let after = number_parameter(request.uri(), "after")?.unwrap_or(0);
-            entries(managed, log, AuditPage::After(after))
-                .await?
-                .iter()
-                .map(describe_entry)
-                .collect()
+            let entries = entries(managed, log, AuditPage::After(after)).await?;
+            let entries: Vec<_> = entries.into_iter().map(wire::AuditEntry::from).collect();
+            Ok(answer::json(StatusCode::OK, &entries))
         }
-        Route::Check => describe_check(&check(managed, log).await?),
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+        Route::Check => {
+            let AuditCheck { entries, head, fault, .. } = check(managed, log).await?;
+            let check = wire::AuditCheck { entries, fault, head: hex::encode(head) };
+            Ok(answer::json(StatusCode::OK, &check))
+        }
+    }
 }
 
 /// Up to [`PAGE`] entries of the named log.
@@ -71,16 +72,14 @@ fn unknown_log(log: &str) -> Problem {
     Problem::of_status(StatusCode::NOT_FOUND, format!("there is no audit log {log:?}"))
 }
 
-fn describe_entry(entry: &AuditEntry) -> Value {
-    json!({
-        "number": entry.number,
-        "at": Timestamp::from_micros(entry.at_micros).to_string(),
-        "event": entry.event,
-        "subject": entry.subject,
-        "previous": hex::encode(entry.previous),
-    })
-}
-
-fn describe_check(check: &AuditCheck) -> Value {
-    json!({ "entries": check.entries, "head": hex::encode(check.head), "fault": check.fault })
+impl From<AuditEntry> for wire::AuditEntry {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            at: Timestamp::from_micros(entry.at_micros).to_string(),
+            event: entry.event,
+            number: entry.number,
+            previous: hex::encode(entry.previous),
+            subject: entry.subject,
+        }
+    }
 }

@@ -13,7 +13,6 @@ use bsv_minerid::{Alias, CanonicalJson, MinerContact, RevokedMinerIds};
 use bsv_tx::{Address, OutPoint, PublicKey, TxOut};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::describe::contact_json;
@@ -22,7 +21,8 @@ pub(super) use self::describe::{alarms, describe, describe_broken};
 use super::handed::{HandedFiles, handed, or_write_first};
 use super::managed::{Services, parse};
 use crate::http::{Answer, Declared, Problem, Received, answer};
-use crate::minerid::{MinerIds, Refusal};
+use crate::minerid::MinerIds;
+use crate::wire;
 
 /// | method and path | body | answer |
 /// | --- | --- | --- |
@@ -101,68 +101,6 @@ pub(crate) enum Change {
     BlindSigning,
 }
 
-#[derive(Deserialize)]
-struct Nothing {}
-
-#[derive(Deserialize)]
-struct GenerateJson {
-    alias: String,
-    protocol: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RotateJson {
-    #[serde(default)]
-    force: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MinerIdJson {
-    miner_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UpgradeJson {
-    first_miner_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct DeleteJson {
-    #[serde(default)]
-    with_keys: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeysJson {
-    keys: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BlindSigningJson {
-    on: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VctxJson {
-    outpoint: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SweepJson {
-    address: String,
-    outpoint: Option<String>,
-    #[serde(default)]
-    dry_run: bool,
-}
-
 /// Sets up and shows identities.
 pub(super) async fn answer(
     managed: &Services,
@@ -203,7 +141,7 @@ async fn answer_with(
             ok(contact_json(&whole))
         }
         Route::RemoveContactKeys => {
-            let (alias, KeysJson { keys }) = (named(alias)?, parse(body)?);
+            let (alias, wire::ContactKeys { keys }) = (named(alias)?, parse(body)?);
             let remove = move |ids: &MinerIds| ids.remove_contact_keys(&alias, &keys);
             ok(contact_json(&managed.on_identities(remove).await?))
         }
@@ -222,7 +160,7 @@ async fn generate(
     body: &Bytes,
     handed: Option<&HandedFiles>,
 ) -> Result<Answer, Problem> {
-    let GenerateJson { alias, protocol } = parse(body)?;
+    let wire::NewIdentity { alias, protocol } = parse(body)?;
     let alias = named(&alias)?;
     let made = alias.clone();
     match protocol.as_deref() {
@@ -252,26 +190,26 @@ async fn change(
     let named = alias.clone();
     match change {
         Change::Key => {
-            let RotateJson { force } = parse(body)?;
+            let wire::Rotation { force } = parse(body)?;
             ids.rotate(managed.any_node(), alias, force).await?;
             Ok(())
         }
         Change::RevocationKey => {
-            let Nothing {} = parse(body)?;
+            let wire::Nothing {} = parse(body)?;
             let keystore = keys.open_existing(handed).await?;
             check_newest(managed, alias).await?;
             let roll = move |ids: &MinerIds| ids.roll_revocation_key(&named, &keystore);
             managed.on_identities(roll).await.map(drop)
         }
         Change::RevokePartially => {
-            let MinerIdJson { miner_id } = parse(body)?;
+            let wire::RevokedBackTo { miner_id } = parse(body)?;
             let revoked = RevokedMinerIds::BackTo(public_key(&miner_id)?);
             let node = managed.node()?;
             let keystore = Arc::new(keys.open_existing(handed).await?);
             Ok(revoke_miner_ids(ids, node, alias, revoked, keystore).await?)
         }
         Change::RevokeCompletely => {
-            let Nothing {} = parse(body)?;
+            let wire::Nothing {} = parse(body)?;
             let node = managed.node()?;
             let keystore = Arc::new(keys.open_existing(handed).await?);
             Ok(revoke_miner_ids(ids, node, alias, RevokedMinerIds::All, keystore).await?)
@@ -282,7 +220,7 @@ async fn change(
         }
         Change::Confirm => managed.on_identities(move |ids| ids.confirm(&named)).await,
         Change::Upgrade => {
-            let UpgradeJson { first_miner_id } = parse(body)?;
+            let wire::Upgrade { first_miner_id } = parse(body)?;
             let first = first_miner_id.as_deref().map(public_key).transpose()?;
             let keystore = keys.open(handed).await?;
             check_newest(managed, alias).await?;
@@ -296,11 +234,11 @@ async fn change(
         }
         Change::Data => {
             let data = OperatorDataRefs::from_json(text(body)?)
-                .map_err(|error| Refusal::unprocessable(error.to_string()))?;
+                .map_err(|error| Problem::unprocessable(error.to_string()))?;
             managed.on_identities(move |ids| ids.set_data(&named, data)).await
         }
         Change::BlindSigning => {
-            let BlindSigningJson { on } = parse(body)?;
+            let wire::BlindSigning { on } = parse(body)?;
             managed.on_identities(move |ids| ids.set_blind_signing(&named, on)).await
         }
     }
@@ -315,7 +253,7 @@ async fn check_newest(managed: &Services, alias: &Alias) -> Result<(), Problem> 
 
 /// Deletes an identity. First sends the transaction again that revokes an identity of generation
 /// 0.2: after the deletion, nobody sends it.
-async fn delete(managed: &Services, alias: Alias, request: &DeleteJson) -> Result<(), Problem> {
+async fn delete(managed: &Services, alias: Alias, request: &wire::Deletion) -> Result<(), Problem> {
     let ids = managed.ids()?;
     if let Some(Vctx::Revoking(..)) = ids.get(alias.as_str())?.record().vctx() {
         revoke_vctx(ids, managed.node()?, &alias).await?;
@@ -324,8 +262,8 @@ async fn delete(managed: &Services, alias: Alias, request: &DeleteJson) -> Resul
     managed.on_identities(move |ids| ids.delete(&alias, with_keys)).await
 }
 
-async fn set_up(managed: &Services, alias: &Alias, request: &VctxJson) -> Result<Value, Problem> {
-    let outpoint = outpoint(request.outpoint.as_deref())?;
+async fn set_up(managed: &Services, alias: &Alias, asked: &wire::Vctx) -> Result<Value, Problem> {
+    let outpoint = outpoint(asked.outpoint.as_deref())?;
     Ok(match set_up_vctx(managed.ids()?, managed.node()?, alias, outpoint).await? {
         VctxSetup::Done(outpoint) => json!({ "state": "done", "outpoint": outpoint.to_string() }),
         VctxSetup::FundingNeeded { address, least_satoshis, found_satoshis } => json!({
@@ -337,12 +275,12 @@ async fn set_up(managed: &Services, alias: &Alias, request: &VctxJson) -> Result
     })
 }
 
-async fn sweep(managed: &Services, alias: &Alias, request: &SweepJson) -> Result<Value, Problem> {
-    let to = Address::parse(&request.address, managed.network);
+async fn sweep(managed: &Services, alias: &Alias, asked: &wire::Sweep) -> Result<Value, Problem> {
+    let to = Address::parse(&asked.address, managed.network);
     let to = to.map_err(|error| Problem::bad_request(error.to_string()))?;
     let (ids, node) = (managed.ids()?, managed.node()?);
-    let named = outpoint(request.outpoint.as_deref())?;
-    let swept = match request.dry_run {
+    let named = outpoint(asked.outpoint.as_deref())?;
+    let swept = match asked.dry_run {
         true => preview_vctx_sweep(ids, node, alias, &to, named).await?,
         false => sweep_vctx(ids, node, alias, &to, named).await?,
     };

@@ -13,12 +13,12 @@ use tokio::sync::Mutex;
 
 use super::revocation_keys::RevocationKeys;
 use crate::access::Tokens;
+use crate::api::Api;
 use crate::health::Health;
 use crate::http::Problem;
-use crate::minerid::{MinerIds, Refusal};
+use crate::minerid::MinerIds;
 use crate::opening::{Failures, Stores, own_dirs};
 use crate::request_id::RequestId;
-use crate::surface::Surface;
 
 /// The services that an operator manages: the identities, the wallet, and their keys and settings.
 #[derive(Debug)]
@@ -72,18 +72,18 @@ impl Services {
 
     pub(super) fn ids(&self) -> Result<&Arc<MinerIds>, Problem> {
         let disabled = "the miner identity service is disabled";
-        self.ids.as_ref().ok_or_else(|| self.lacks(Surface::MinerId, disabled))
+        self.ids.as_ref().ok_or_else(|| self.lacks(Api::MinerId, disabled))
     }
 
     pub(super) fn wallet(&self) -> Result<&Arc<Wallet>, Problem> {
-        self.wallet.as_ref().ok_or_else(|| self.lacks(Surface::Wallet, "the wallet is disabled"))
+        self.wallet.as_ref().ok_or_else(|| self.lacks(Api::Wallet, "the wallet is disabled"))
     }
 
     pub(super) fn keystore(&self) -> Result<&Arc<Keystore>, Problem> {
         self.keystore.as_ref().ok_or_else(|| missing("no service that has keys is enabled"))
     }
 
-    fn lacks(&self, service: Surface, disabled: &str) -> Problem {
+    fn lacks(&self, service: Api, disabled: &str) -> Problem {
         match self.failures.reason(service) {
             Some(reason) => unavailable(reason),
             None => missing(disabled),
@@ -160,12 +160,6 @@ fn missing(detail: &str) -> Problem {
 
 fn unavailable(reason: &str) -> Problem {
     Problem::of_status(StatusCode::SERVICE_UNAVAILABLE, reason)
-}
-
-impl From<bsv_minerid::Error> for Problem {
-    fn from(error: bsv_minerid::Error) -> Self {
-        Refusal::from(error).into()
-    }
 }
 
 impl From<KeystoreError> for Problem {

@@ -45,7 +45,7 @@ impl RevocationKeys {
         handed: Option<&HandedFiles>,
     ) -> Result<Keystore, Problem> {
         let (keys, handed) = (Arc::clone(self), handed.cloned());
-        let opened = spawn_blocking(move || keys.open_in(&keys.place(handed.as_ref())));
+        let opened = spawn_blocking(move || keys.open_in(&keys.source(handed.as_ref())));
         let opened = opened.await.expect("the task neither panics nor is cancelled");
         opened.map_err(|error| refuse(&error))
     }
@@ -55,25 +55,25 @@ impl RevocationKeys {
         self: &Arc<Self>,
         handed: Option<&HandedFiles>,
     ) -> Result<Keystore, Problem> {
-        self.place(handed).check_there()?;
+        self.source(handed).check_there()?;
         self.open(handed).await
     }
 
-    fn place<'a>(&'a self, handed: Option<&'a HandedFiles>) -> Place<'a> {
-        handed.map_or(Place::Here(&self.dir), Place::Handed)
+    fn source<'a>(&'a self, handed: Option<&'a HandedFiles>) -> KeystoreSource<'a> {
+        handed.map_or(KeystoreSource::Here(&self.dir), KeystoreSource::Handed)
     }
 
     /// The keystores of revocation keys: the one in the default directory, if it exists, and the
     /// one that is handed over, which must be a keystore.
-    pub(super) fn places<'a>(
+    pub(super) fn sources<'a>(
         &'a self,
         handed: Option<&'a HandedFiles>,
-    ) -> Result<Vec<Place<'a>>, Problem> {
-        let handed = handed.map(Place::Handed);
+    ) -> Result<Vec<KeystoreSource<'a>>, Problem> {
+        let handed = handed.map(KeystoreSource::Handed);
         if let Some(handed) = &handed {
             handed.check_there()?;
         }
-        let default = Some(Place::Here(&self.dir)).filter(Place::is_there);
+        let default = Some(KeystoreSource::Here(&self.dir)).filter(KeystoreSource::is_there);
         Ok(default.into_iter().chain(handed).collect())
     }
 
@@ -83,25 +83,25 @@ impl RevocationKeys {
         handed: &HandedFiles,
         new: &SecretString,
     ) -> Result<(), Problem> {
-        let place = Place::Handed(handed);
-        place.check_there()?;
-        self.seal(&place, new)
+        let source = KeystoreSource::Handed(handed);
+        source.check_there()?;
+        self.seal(&source, new)
     }
 
     /// Seals the keystore in the default directory, if it exists, with another passphrase.
     pub(super) fn change_passphrase(&self, new: &SecretString) -> Result<(), Problem> {
-        let place = Place::Here(&self.dir);
-        if place.is_there() { self.seal(&place, new) } else { Ok(()) }
+        let source = KeystoreSource::Here(&self.dir);
+        if source.is_there() { self.seal(&source, new) } else { Ok(()) }
     }
 
     /// Changes a keystore's passphrase. A keystore that already has the new passphrase was changed
     /// by an interrupted attempt.
-    fn seal(&self, place: &Place<'_>, new: &SecretString) -> Result<(), Problem> {
-        let changed = match self.open_in(place) {
+    fn seal(&self, source: &KeystoreSource<'_>, new: &SecretString) -> Result<(), Problem> {
+        let changed = match self.open_in(source) {
             Ok(keystore) => keystore.change_passphrase(new),
             Err(
                 error @ (KeystoreError::WrongPassphrase(_) | KeystoreError::PassphraseMissing(_)),
-            ) => self.open_with(place, Some(new)).map(drop).map_err(|_| error),
+            ) => self.open_with(source, Some(new)).map(drop).map_err(|_| error),
             Err(error) => Err(error),
         };
         changed.map_err(|error| refuse(&error))
@@ -112,27 +112,27 @@ impl RevocationKeys {
         *self.passphrase.write().unwrap_or_else(PoisonError::into_inner) = Some(passphrase);
     }
 
-    /// Opens the keystore in a place, and creates it if it is missing. This takes a while.
-    pub(super) fn open_in(&self, place: &Place<'_>) -> Result<Keystore, KeystoreError> {
+    /// Opens a keystore, and creates it if it is missing. This takes a while.
+    pub(super) fn open_in(&self, source: &KeystoreSource<'_>) -> Result<Keystore, KeystoreError> {
         let passphrase = self.passphrase.read().unwrap_or_else(PoisonError::into_inner).clone();
-        self.open_with(place, passphrase.as_ref())
+        self.open_with(source, passphrase.as_ref())
     }
 
     fn open_with(
         &self,
-        place: &Place<'_>,
+        source: &KeystoreSource<'_>,
         passphrase: Option<&SecretString>,
     ) -> Result<Keystore, KeystoreError> {
-        let stretch = |passphrase| match place {
-            Place::Here(dir) => StretchedPassphrase::for_keystore(dir, passphrase),
-            Place::Handed(files) => StretchedPassphrase::for_handed(files, passphrase),
+        let stretch = |passphrase| match source {
+            KeystoreSource::Here(dir) => StretchedPassphrase::for_keystore(dir, passphrase),
+            KeystoreSource::Handed(files) => StretchedPassphrase::for_handed(files, passphrase),
         };
         let passphrase = passphrase.map(stretch).transpose()?;
-        match place {
-            Place::Here(dir) => {
+        match source {
+            KeystoreSource::Here(dir) => {
                 Keystore::open(dir, passphrase.as_ref(), self.plain_keys, &self.program)
             }
-            Place::Handed(files) => {
+            KeystoreSource::Handed(files) => {
                 Keystore::open_handed(files, passphrase.as_ref(), self.plain_keys)
             }
         }
@@ -141,14 +141,14 @@ impl RevocationKeys {
 
 /// Where a keystore of revocation keys is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'a> {
+pub(super) enum KeystoreSource<'a> {
     /// In a directory.
     Here(&'a Path),
     /// With the command line, which hands its files over.
     Handed(&'a HandedFiles),
 }
 
-impl Place<'_> {
+impl KeystoreSource<'_> {
     /// The directory.
     pub(super) fn dir(&self) -> &Path {
         match self {

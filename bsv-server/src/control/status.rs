@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::audit;
 use super::identities::{alarms, describe};
 use super::managed::Services;
+use crate::api::Api;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
 use crate::opening::{open_to_others, open_to_others_text};
-use crate::surface::Surface;
 
 /// The age of the newest block, in seconds, from which the node probably no longer follows the
 /// network, or nobody mines.
@@ -22,7 +22,7 @@ const OLD_TIP_AGE: u64 = 3 * 60 * 60;
 
 /// `GET /control/status`: an overview of the whole service, and the problems that need attention.
 pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
-    let readiness = managed.health.look(Surface::Control).await;
+    let readiness = managed.health.look(Api::Control).await;
     let tip = match managed.health.node() {
         Some(node) if readiness.node == NodeState::Reachable => tip(node).await,
         _ => None,
@@ -42,7 +42,7 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
         "version": env!("CARGO_PKG_VERSION"),
         "network": managed.network.name(),
         "dataDir": managed.network_dir,
-        "ready": readiness.is_ready_for(Surface::Control),
+        "ready": readiness.is_ready_for(Api::Control),
         "attention": attention,
         "listeners": managed.listening(),
         "node": {

@@ -1,7 +1,6 @@
 use bsv_invoicing::{PayDraft, PaymentPreview, faucet};
 use bsv_tx::Network;
 use hyper::StatusCode;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::managed::{Services, parse};
@@ -35,18 +34,6 @@ pub(crate) enum Route {
     Faucet,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct RescanJson {
-    from_height: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FaucetJson {
-    url: String,
-}
-
 /// Shows the words of the wallet, previews payments, and makes other changes that need the owner.
 pub(super) async fn answer(
     managed: &Services,
@@ -60,7 +47,7 @@ pub(super) async fn answer(
             json!({ "doubt": wallet.accept_clock().map(|doubt| doubt.to_string()) })
         }
         Route::Rescan => {
-            let RescanJson { from_height } = parse(request.body())?;
+            let wire::Rescan { from_height } = parse(request.body())?;
             let before = wallet.balance().await?;
             let height = wallet.rescan(from_height).await?;
             json!({ "height": height, "balanceBefore": before, "balance": wallet.balance().await? })
@@ -76,7 +63,7 @@ pub(super) async fn answer(
             return Ok(answer::json(StatusCode::OK, &wire::Consolidated { payment }));
         }
         Route::Faucet => {
-            let FaucetJson { url } = parse(request.body())?;
+            let wire::Faucet { url } = parse(request.body())?;
             if managed.network != Network::Regtest {
                 let detail = "the faucet gives coins of a regtest node only";
                 return Err(Problem::of_status(StatusCode::UNPROCESSABLE_ENTITY, detail));

@@ -26,9 +26,9 @@ struct Counts {
     networks: Mutex<HashMap<IpNet, u32>>,
 }
 
-/// The place of a peer's connection or stream, which becomes free when this is dropped.
+/// The slot of a peer's connection or stream, which becomes free when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     counts: Arc<Counts>,
     address: Option<IpAddr>,
 }
@@ -61,14 +61,14 @@ impl Peers {
     }
 
     /// Admits a connection from `address`, unless the peer has its share.
-    pub(crate) fn connect(&self, address: IpAddr) -> Option<Place> {
+    pub(crate) fn connect(&self, address: IpAddr) -> Option<Slot> {
         let address = address.to_canonical();
         let is_free = self.is_trusted(address) || self.is_exempt(address);
         Counts::take(&self.connections, (!is_free).then_some(address))
     }
 
     /// Admits a stream of `requester`, unless the peer has its share.
-    pub(crate) fn begin_stream(&self, requester: Option<IpAddr>) -> Option<Place> {
+    pub(crate) fn begin_stream(&self, requester: Option<IpAddr>) -> Option<Slot> {
         Counts::take(&self.streams, requester)
     }
 
@@ -140,7 +140,7 @@ impl Counts {
 
     /// Admits one more for a peer, unless the peer has its share. Without an address, there is no
     /// limit.
-    fn take(counts: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+    fn take(counts: &Arc<Self>, address: Option<IpAddr>) -> Option<Slot> {
         let mut taken = counts.networks();
         let is_full = |(network, shares): (IpNet, u32)| {
             let count = taken.get(&network).copied().unwrap_or(0);
@@ -152,7 +152,7 @@ impl Counts {
         for (network, _) in address.into_iter().flat_map(networks) {
             *taken.entry(network).or_default() += 1;
         }
-        Some(Place { counts: Arc::clone(counts), address })
+        Some(Slot { counts: Arc::clone(counts), address })
     }
 
     fn networks(&self) -> MutexGuard<'_, HashMap<IpNet, u32>> {
@@ -160,14 +160,14 @@ impl Counts {
     }
 }
 
-impl Place {
+impl Slot {
     /// The peer's widest network, if the peer is counted.
     pub(crate) fn peer(&self) -> Option<IpNet> {
         self.address.map(widest_network)
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = self.counts.networks();
         for (network, _) in self.address.into_iter().flat_map(networks) {

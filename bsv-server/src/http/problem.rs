@@ -30,8 +30,7 @@ fn shorten(mut text: String) -> String {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        let detail = shorten(detail.into());
-        Self { status, code, detail, errors: Map::new(), header: None }
+        Self { status, code, detail: detail.into(), errors: Map::new(), header: None }
     }
 
     /// A failure that is sufficiently described by its status.
@@ -58,6 +57,11 @@ impl Problem {
         Self::of_status(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// A request that makes sense, but cannot be carried out.
+    pub(crate) fn unprocessable(detail: impl Into<String>) -> Self {
+        Self::of_status(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
     /// Adds the faults of a field.
     pub(crate) fn with_field(mut self, field: &str, messages: &[String]) -> Self {
         let messages = messages.iter().cloned().map(shorten);
@@ -71,8 +75,8 @@ impl Problem {
     }
 
     /// What went wrong.
-    pub(crate) fn detail(&self) -> &str {
-        &self.detail
+    pub(crate) fn detail(&self) -> String {
+        shorten(self.detail.clone())
     }
 
     /// The value, unless a field has faults.
@@ -86,6 +90,11 @@ impl Problem {
         self
     }
 
+    /// The detail alone, for callers of the miner identity listener.
+    pub(crate) fn into_text(self) -> Answer {
+        answer::text(self.status, self.detail)
+    }
+
     pub(crate) fn into_answer(self) -> Answer {
         self.write(false)
     }
@@ -97,12 +106,13 @@ impl Problem {
     }
 
     fn write(self, is_for_payer: bool) -> Answer {
+        let detail = self.detail();
         let body = ProblemJson {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or_default(),
             status: self.status.as_u16(),
-            detail: &self.detail,
-            message: is_for_payer.then_some(&self.detail),
+            detail: &detail,
+            message: is_for_payer.then_some(&detail),
             code: self.code,
             errors: &self.errors,
         };
@@ -138,7 +148,7 @@ mod tests {
         let text = "é".repeat(MAX_TEXT_LEN);
         let problem = Problem::of_status(StatusCode::BAD_REQUEST, format!("a{text}"))
             .with_field("field", &[text.clone(), "short".to_owned()]);
-        assert_eq!(problem.detail.len(), MAX_TEXT_LEN - 1 + "…".len());
+        assert_eq!(problem.detail().len(), MAX_TEXT_LEN - 1 + "…".len());
         let messages = problem.errors["field"].as_array().unwrap();
         assert_eq!(messages[0].as_str().unwrap().len(), MAX_TEXT_LEN + "…".len());
         assert_eq!(messages[1], "short");

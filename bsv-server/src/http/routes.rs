@@ -50,7 +50,7 @@ impl<'a> Received<'a> {
 
 /// Why no route was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum NoRoute {
     /// The path does not exist.
     Path,
     /// The path exists, but only with these methods.
@@ -71,12 +71,12 @@ impl<R: Copy> Routes<R> {
         &'a self,
         path: &'a str,
         method: &Method,
-    ) -> Result<Matched<'a, R>, Missed> {
-        let matched = self.0.at(path).map_err(|_| Missed::Path)?;
+    ) -> Result<Matched<'a, R>, NoRoute> {
+        let matched = self.0.at(path).map_err(|_| NoRoute::Path)?;
         let (pattern, methods, route) = *matched.value;
         match methods.split(", ").any(|known| known == method.as_str()) {
             true => Ok(Matched { pattern, route, params: matched.params }),
-            false => Err(Missed::Method(methods)),
+            false => Err(NoRoute::Method(methods)),
         }
     }
 

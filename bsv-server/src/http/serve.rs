@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::connections::{Activity, AwaitedBody, BusyBody, Connections, Room};
 use super::guard::names_one_host;
-use super::peers::{Peers, Place};
+use super::peers::{Peers, Slot};
 use super::tls::Tls;
 use super::transport::Transport;
 use super::write_timeout::WriteTimeout;
@@ -208,7 +208,7 @@ pub(crate) async fn serve<L, H, F>(
             },
             None => None,
         };
-        let peer = peer_place.as_ref().and_then(Place::peer);
+        let peer = peer_place.as_ref().and_then(Slot::peer);
         let place = tokio::select! {
             place = place(&places, &connections, peer) => place,
             () = &mut shutdown => break,

@@ -1,7 +1,7 @@
 use super::listener::ListenerCounts;
 use super::node::SeenNode;
+use crate::api::Api;
 use crate::config::Config;
-use crate::surface::Surface;
 
 /// The counts of an instance that do not belong to its services.
 #[derive(Debug)]
@@ -16,35 +16,35 @@ impl Metrics {
         let minerid = config.minerid.as_ref();
         let node_listener = minerid.and_then(|minerid| minerid.node_listener.as_ref());
         let wallet = config.wallet.as_ref();
-        let surfaces = [
-            minerid.map(|_| Surface::MinerId),
-            node_listener.map(|_| Surface::Node),
-            wallet.map(|_| Surface::Wallet),
-            wallet.map(|_| Surface::Payments),
+        let apis = [
+            minerid.map(|_| Api::MinerId),
+            node_listener.map(|_| Api::Node),
+            wallet.map(|_| Api::Wallet),
+            wallet.map(|_| Api::Payments),
         ];
         Self {
-            listeners: surfaces.into_iter().flatten().map(ListenerCounts::new).collect(),
+            listeners: apis.into_iter().flatten().map(ListenerCounts::new).collect(),
             node: SeenNode::default(),
             tells_balance: config.tells_balance,
         }
     }
 
     /// The counts of a listener. The owner of the control socket is not counted.
-    pub(crate) fn listener(&self, surface: Surface) -> Option<&ListenerCounts> {
-        self.listeners.iter().find(|listener| listener.surface() == surface)
+    pub(crate) fn listener(&self, api: Api) -> Option<&ListenerCounts> {
+        self.listeners.iter().find(|listener| listener.api() == api)
     }
 
-    /// The listeners of the surface's service.
-    pub(super) fn listeners_of(&self, surface: Surface) -> impl Iterator<Item = &ListenerCounts> {
-        self.listeners.iter().filter(move |it| service(it.surface()) == service(surface))
+    /// The listeners of the API's service.
+    pub(super) fn listeners_of(&self, api: Api) -> impl Iterator<Item = &ListenerCounts> {
+        self.listeners.iter().filter(move |it| service(it.api()) == service(api))
     }
 }
 
-/// The main surface of the surface's service.
-fn service(surface: Surface) -> Surface {
-    match surface {
-        Surface::MinerId | Surface::Node => Surface::MinerId,
-        Surface::Wallet | Surface::Payments => Surface::Wallet,
-        Surface::Control => Surface::Control,
+/// The main API of an API's service.
+fn service(api: Api) -> Api {
+    match api {
+        Api::MinerId | Api::Node => Api::MinerId,
+        Api::Wallet | Api::Payments => Api::Wallet,
+        Api::Control => Api::Control,
     }
 }

@@ -7,15 +7,15 @@ use hyper::{Method, StatusCode};
 
 use super::Refused;
 use super::exposition::{Family, Histogram};
+use crate::api::Api;
 use crate::http::Connections;
 use crate::paths::patterns;
-use crate::surface::Surface;
 
 /// The answers and connections of a listener. Concurrent threads count without waiting and without
 /// contention.
 #[derive(Debug)]
 pub(crate) struct ListenerCounts {
-    surface: Surface,
+    api: Api,
     /// The patterns of its paths, and one more for all unknown paths.
     routes: Vec<&'static str>,
     shards: [OnceLock<Shard>; SHARDS],
@@ -47,15 +47,15 @@ const STATUSES: [&str; 23] = [
 ];
 
 impl ListenerCounts {
-    pub(super) fn new(surface: Surface) -> Self {
-        let routes = patterns(surface).into_iter().chain([NO_ROUTE]).collect();
+    pub(super) fn new(api: Api) -> Self {
+        let routes = patterns(api).into_iter().chain([NO_ROUTE]).collect();
         let refused = std::array::from_fn(|_| AtomicU64::new(0));
         let connections = Connections::new();
-        Self { surface, routes, shards: Default::default(), refused, connections }
+        Self { api, routes, shards: Default::default(), refused, connections }
     }
 
-    pub(super) fn surface(&self) -> Surface {
-        self.surface
+    pub(super) fn api(&self) -> Api {
+        self.api
     }
 
     /// The connections of the listener.
@@ -101,7 +101,7 @@ impl ListenerCounts {
                     let count: u64 = self.shards().map(answered).sum();
                     if count > 0 {
                         let labels = [
-                            ("listener", self.surface.name()),
+                            ("listener", self.api.name()),
                             ("route", pattern),
                             ("method", method_name),
                             ("status", status_name),
@@ -120,7 +120,7 @@ impl ListenerCounts {
                 counts.add(&shard.durations[route].counts());
             }
             if counts.count() > 0 {
-                let labels = [("listener", self.surface.name()), ("route", pattern)];
+                let labels = [("listener", self.api.name()), ("route", pattern)];
                 histogram.add(&labels, &counts);
             }
         }

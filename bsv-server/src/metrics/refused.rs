@@ -1,6 +1,6 @@
 use crate::access::Denied;
 use crate::http::BodyError;
-use crate::rejected::Rejected;
+use crate::refusal::Refusal;
 
 /// Why a request or connection is refused that might be answered for another sender or in another
 /// form.
@@ -36,14 +36,14 @@ impl Refused {
     ];
 
     /// Why a request is refused, unless the reason is what it asks for.
-    pub(crate) fn of(rejected: &Rejected) -> Option<Self> {
-        match rejected {
-            Rejected::Denied(Denied::Missing) => Some(Self::TokenMissing),
-            Rejected::Denied(Denied::Invalid(_)) => Some(Self::TokenInvalid),
-            Rejected::Denied(Denied::Expired(_)) => Some(Self::TokenExpired),
-            Rejected::Denied(Denied::OutOfScope(..)) => Some(Self::ScopeMissing),
-            Rejected::Forbidden(_) => Some(Self::OtherOrigin),
-            Rejected::TooMany { .. } => Some(Self::TooManyRequests),
+    pub(crate) fn of(refusal: &Refusal) -> Option<Self> {
+        match refusal {
+            Refusal::Denied(Denied::Missing) => Some(Self::TokenMissing),
+            Refusal::Denied(Denied::Invalid(_)) => Some(Self::TokenInvalid),
+            Refusal::Denied(Denied::Expired(_)) => Some(Self::TokenExpired),
+            Refusal::Denied(Denied::OutOfScope(..)) => Some(Self::ScopeMissing),
+            Refusal::Forbidden(_) => Some(Self::OtherOrigin),
+            Refusal::TooMany { .. } => Some(Self::TooManyRequests),
             _ => None,
         }
     }

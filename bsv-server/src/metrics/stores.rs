@@ -1,8 +1,8 @@
 use bsv_store::StoreCounts;
 
 use super::exposition::Exposition;
+use crate::api::Api;
 use crate::instance::Instance;
-use crate::surface::Surface;
 
 /// An opened store.
 struct Opened<'a> {
@@ -12,20 +12,20 @@ struct Opened<'a> {
 }
 
 /// Writes the metrics of a service's store.
-pub(super) fn write(exposition: &mut Exposition, instance: &Instance, surface: Surface) {
-    let opened = match surface {
-        Surface::Wallet => instance.wallet.as_ref().map(|api| {
-            let store = api.wallet().store();
+pub(super) fn write(exposition: &mut Exposition, instance: &Instance, api: Api) {
+    let opened = match api {
+        Api::Wallet => instance.wallet.as_ref().map(|service| {
+            let store = service.wallet().store();
             let (file_len, damage) = (store.file_len(), store.damage());
             Opened { counts: store.counts(), file_len, is_damaged: damage.is_some() }
         }),
-        _ => instance.minerid.as_ref().map(|api| {
-            let store = api.ids().store();
+        _ => instance.minerid.as_ref().map(|service| {
+            let store = service.ids().store();
             let (file_len, damage) = (store.file_len().ok(), store.damage());
             Opened { counts: store.counts(), file_len, is_damaged: damage.is_some() }
         }),
     };
-    let labels = [("store", surface.name())];
+    let labels = [("store", api.name())];
     let is_damaged = opened.as_ref().is_none_or(|opened| opened.is_damaged);
     let help = "Whether the store is damaged or could not be opened.";
     exposition.gauge("bsv_store_damaged", help).add(&labels, is_damaged);

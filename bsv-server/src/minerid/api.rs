@@ -14,15 +14,15 @@ use tokio::time::sleep;
 use super::coinbase2::Job;
 use super::letter_case::in_lower_case;
 use super::recent_rotations::RecentRotations;
-use super::refusal::Refusal;
 use crate::access::{Caller, Scope};
+use crate::api::Api;
 use crate::http;
 use crate::http::{
-    Answer, Declared, Matched, Missed, Received, Routes, answer, check_unsafe_get, is_navigation,
+    Answer, Declared, Matched, NoRoute, Problem, Received, Routes, answer, check_unsafe_get,
+    is_navigation,
 };
 use crate::minerid::MinerIds;
-use crate::rejected::Rejected;
-use crate::surface::Surface;
+use crate::refusal::Refusal;
 
 /// How often a request asks whether its document is noted.
 const NOTE_INTERVAL: Duration = Duration::from_millis(5);
@@ -125,13 +125,13 @@ impl MinerIdApi {
     pub(crate) fn admit<'a>(
         &'a self,
         head: &'a Parts,
-        surface: Surface,
+        api: Api,
         caller: Caller,
-    ) -> Result<Call<'a>, Rejected> {
+    ) -> Result<Call<'a>, Refusal> {
         let path = without_slash(head.uri.path());
-        let matched = match surface {
-            Surface::Node if !self.is_of_nodes_alias(path) => return Err(Missed::Path.into()),
-            Surface::Node => self.nodes_routes.find(path, &head.method)?,
+        let matched = match api {
+            Api::Node if !self.is_of_nodes_alias(path) => return Err(NoRoute::Path.into()),
+            Api::Node => self.nodes_routes.find(path, &head.method)?,
             _ => self.routes.find(path, &head.method)?,
         };
         let (route, params) = (matched.route, &matched.params);
@@ -145,12 +145,11 @@ impl MinerIdApi {
         if matches!(route, Route::Rotate | Route::OutputScriptWithData)
             && head.method == Method::GET
         {
-            check_unsafe_get(&head.headers).map_err(Rejected::Forbidden)?;
+            check_unsafe_get(&head.headers).map_err(Refusal::Forbidden)?;
         }
         // Output of the command line is not handed out.
-        let is_preview = surface == Surface::Control
-            || head.method == Method::HEAD
-            || is_navigation(&head.headers);
+        let is_preview =
+            api == Api::Control || head.method == Method::HEAD || is_navigation(&head.headers);
         Ok(Call { matched, caller, is_preview })
     }
 
@@ -165,7 +164,7 @@ impl MinerIdApi {
         &self,
         call: Call<'_>,
         request: Received<'_>,
-    ) -> Result<Answer, Rejected> {
+    ) -> Result<Answer, Refusal> {
         let Call { matched, caller, is_preview } = call;
         let job = match matched.route {
             Route::Coinbase2 => Job::parse(request.body()),
@@ -183,12 +182,12 @@ impl MinerIdApi {
         route: Route,
         params: &Params<'_, '_>,
         request: Received<'_>,
-        job: Result<Job<'_>, Refusal>,
+        job: Result<Job<'_>, Problem>,
         is_preview: bool,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, Problem> {
         if let Some((name, _)) = http::parameters(request.uri()).next() {
             let text = format!("the query parameter \"{name}\" is not known here");
-            return Err(Refusal::bad_request(text));
+            return Err(Problem::bad_request(text));
         }
         let alias = || param(params, "alias");
         let ok = |body: String| answer::text(StatusCode::OK, body);
@@ -269,8 +268,8 @@ impl MinerIdApi {
         self.ids.catch_up(identity, sign, self.patience).await;
     }
 
-    async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Refusal> {
-        let alias: Alias = alias.parse().map_err(|_| Refusal::unknown_alias(alias))?;
+    async fn rotate(&self, alias: &str, method: &Method) -> Result<Answer, Problem> {
+        let alias: Alias = alias.parse().map_err(|_| Error::UnknownAlias(alias.to_owned()))?;
         let (ids, named) = (Arc::clone(&self.ids), alias.clone());
         let rotation = async move { ids.rotate(ids.node(), &named, false).await.map(drop) };
         let rotation = Box::pin(rotation);
@@ -281,7 +280,7 @@ impl MinerIdApi {
         Ok(answer::text(StatusCode::OK, "OK"))
     }
 
-    fn identity(&self, alias: &str) -> Result<Arc<Identity>, Refusal> {
+    fn identity(&self, alias: &str) -> Result<Arc<Identity>, Problem> {
         Ok(self.ids.get(alias)?)
     }
 }
@@ -313,8 +312,8 @@ struct PkSignJson {
 /// Asks for a document until its note is on the disk. The identity stops waiting for a disk that
 /// hangs. No thread waits meanwhile.
 async fn noted(
-    document: impl Fn() -> Result<Option<Arc<[u8]>>, Refusal>,
-) -> Result<Arc<[u8]>, Refusal> {
+    document: impl Fn() -> Result<Option<Arc<[u8]>>, Problem>,
+) -> Result<Arc<[u8]>, Problem> {
     loop {
         match document()? {
             Some(document) => return Ok(document),
@@ -328,15 +327,15 @@ fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
 
-fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Refusal> {
+fn param<'p>(params: &Params<'_, 'p>, name: &str) -> Result<Cow<'p, str>, Problem> {
     let raw = params.get(name).unwrap_or_default();
-    percent_decode_str(raw).decode_utf8().map_err(|_| Refusal::bad_request("The path is not UTF-8"))
+    percent_decode_str(raw).decode_utf8().map_err(|_| Problem::bad_request("The path is not UTF-8"))
 }
 
 /// A height that is not a number makes a path that does not exist.
-fn height(text: &str) -> Result<u32, Refusal> {
+fn height(text: &str) -> Result<u32, Problem> {
     if !text.bytes().all(|c| c.is_ascii_digit()) {
-        return Err(Refusal::not_found());
+        return Err(Problem::of_status(StatusCode::NOT_FOUND, "Not Found"));
     }
     text.parse()
         .ok()
@@ -344,14 +343,14 @@ fn height(text: &str) -> Result<u32, Refusal> {
         .ok_or_else(|| Error::InvalidHeight.into())
 }
 
-fn data_txid(text: &str) -> Result<Txid, Refusal> {
+fn data_txid(text: &str) -> Result<Txid, Problem> {
     let wrong = "Data refs txid must be a 64-characters hexadecimal string";
-    text.parse().map_err(|_| Refusal::unprocessable(wrong))
+    text.parse().map_err(|_| Problem::unprocessable(wrong))
 }
 
-fn digest(text: &str) -> Result<[u8; 32], Refusal> {
+fn digest(text: &str) -> Result<[u8; 32], Problem> {
     let mut digest = [0; 32];
     hex::decode_to_slice(text, &mut digest)
-        .map_err(|_| Refusal::unprocessable("Hash must be 64 characters (32 byte hex string)"))?;
+        .map_err(|_| Problem::unprocessable("Hash must be 64 characters (32 byte hex string)"))?;
     Ok(digest)
 }

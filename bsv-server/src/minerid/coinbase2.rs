@@ -9,8 +9,8 @@ use bsv_tx::{BlockHash, Txid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::refusal::{Refusal, capitalise};
-
+use super::problem::capitalise;
+use crate::http::Problem;
 use crate::minerid::MinerIds;
 
 /// The mining job of a request. Its members are read one by one, so that the first mistake is
@@ -35,19 +35,19 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Refusal> {
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, Problem> {
         let text = std::str::from_utf8(body)
-            .map_err(|_| Refusal::bad_request("The request body is not UTF-8"))?
+            .map_err(|_| Problem::bad_request("The request body is not UTF-8"))?
             .trim_ascii();
         if text.is_empty() {
             return Ok(Self::default());
         }
         // Serde reads an array into a struct too, so arrays are refused here.
         if !text.starts_with('{') {
-            return Err(Refusal::bad_request("The request body must be a JSON object"));
+            return Err(Problem::bad_request("The request body must be a JSON object"));
         }
         serde_json::from_str(text)
-            .map_err(|error| Refusal::bad_request(format!("The request body is not JSON: {error}")))
+            .map_err(|error| Problem::bad_request(format!("The request body is not JSON: {error}")))
     }
 
     /// The alias that the job names, if any.
@@ -71,7 +71,7 @@ impl<'a> Job<'a> {
 
     /// Adds the identity output to the job's coinbase2. Answers `None` while a note is being
     /// written.
-    pub(super) fn rewrite(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Refusal> {
+    pub(super) fn rewrite(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Problem> {
         let is_1_0 = [self.miner_info_tx_id, self.prevhash, self.merkle_proof];
         if is_1_0.iter().any(Option::is_some) {
             return self.refer(ids);
@@ -82,13 +82,13 @@ impl<'a> Job<'a> {
         let job_data = match self.job_data {
             None => JobData::default(),
             Some(job_data) => JobData::from_json(job_data.get())
-                .map_err(|error| Refusal::unprocessable(capitalise(&error.to_string())))?,
+                .map_err(|error| Problem::unprocessable(capitalise(&error.to_string())))?,
         };
         Ok(identity.coinbase2_if_noted(height, &coinbase2, &job_data)?)
     }
 
     /// Adds the reference output of generation 1.0.
-    fn refer(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Refusal> {
+    fn refer(&self, ids: &MinerIds) -> Result<Option<Arc<[u8]>>, Problem> {
         let identity = identity(ids, self.alias)?;
         let txid: Txid = hash("Miner-info txid", self.miner_info_tx_id)?;
         let previous_block: BlockHash = hash("Prevhash", self.prevhash)?;
@@ -99,44 +99,44 @@ impl<'a> Job<'a> {
     }
 }
 
-fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Refusal> {
+fn identity(ids: &MinerIds, alias: Option<&RawValue>) -> Result<Arc<Identity>, Problem> {
     match text(alias) {
-        Member::Missing => Err(Refusal::bad_request("Alias must be supplied")),
-        Member::NotText => Err(Refusal::unprocessable("Alias must be a string")),
+        Member::Missing => Err(Problem::bad_request("Alias must be supplied")),
+        Member::NotText => Err(Problem::unprocessable("Alias must be a string")),
         Member::Text(alias) => Ok(ids.get(&alias)?),
     }
 }
 
-fn coinbase2(value: Option<&RawValue>) -> Result<Vec<u8>, Refusal> {
-    let invalid = || Refusal::unprocessable("Invalid Coinbase 2");
+fn coinbase2(value: Option<&RawValue>) -> Result<Vec<u8>, Problem> {
+    let invalid = || Problem::unprocessable("Invalid Coinbase 2");
     match text(value) {
-        Member::Missing => Err(Refusal::bad_request("Coinbase 2 must be supplied")),
+        Member::Missing => Err(Problem::bad_request("Coinbase 2 must be supplied")),
         Member::NotText => Err(invalid()),
         Member::Text(coinbase2) => hex::decode(&*coinbase2).map_err(|_| invalid()),
     }
 }
 
-fn hash<T: FromStr>(name: &str, value: Option<&RawValue>) -> Result<T, Refusal> {
+fn hash<T: FromStr>(name: &str, value: Option<&RawValue>) -> Result<T, Problem> {
     let text = match text(value) {
-        Member::Missing => return Err(Refusal::bad_request(format!("{name} must be supplied"))),
+        Member::Missing => return Err(Problem::bad_request(format!("{name} must be supplied"))),
         Member::NotText => None,
         Member::Text(text) => text.parse().ok(),
     };
     let wrong = || format!("{name} must be a 64-characters hexadecimal string");
-    text.ok_or_else(|| Refusal::unprocessable(wrong()))
+    text.ok_or_else(|| Problem::unprocessable(wrong()))
 }
 
-fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Refusal> {
+fn merkle_branch(value: Option<&RawValue>) -> Result<Vec<[u8; 32]>, Problem> {
     let Some(value) = value else {
-        return Err(Refusal::bad_request("Merkle proof must be supplied"));
+        return Err(Problem::bad_request("Merkle proof must be supplied"));
     };
-    let invalid = |error: JobDataError| Refusal::unprocessable(capitalise(&error.to_string()));
+    let invalid = |error: JobDataError| Problem::unprocessable(capitalise(&error.to_string()));
     BlockBindJob::merkle_branch_from_json("merkleProof", value.get()).map_err(invalid)
 }
 
 /// Reads the height. Some pools send it as text.
-fn height(value: Option<&RawValue>) -> Result<u32, Refusal> {
-    let missing = || Refusal::bad_request("Block height must be supplied");
+fn height(value: Option<&RawValue>) -> Result<u32, Problem> {
+    let missing = || Problem::bad_request("Block height must be supplied");
     let text = match text(value) {
         Member::Missing => return Err(missing()),
         Member::NotText => Cow::Borrowed(value.ok_or_else(missing)?.get()),
@@ -144,11 +144,11 @@ fn height(value: Option<&RawValue>) -> Result<u32, Refusal> {
     };
     let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     if is_number && (text.starts_with('-') || text.bytes().all(|c| c == b'0')) {
-        return Err(Refusal::unprocessable("Block height must be positive"));
+        return Err(Problem::unprocessable("Block height must be positive"));
     }
     let number = text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok()).flatten();
     number.filter(|height| i32::try_from(*height).is_ok()).ok_or_else(|| {
-        Refusal::unprocessable("Block height must be a whole number from 1 to 2147483647")
+        Problem::unprocessable("Block height must be a whole number from 1 to 2147483647")
     })
 }
 

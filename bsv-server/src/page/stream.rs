@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::state;
-use crate::http::Place;
+use crate::http::Slot;
 use crate::http::event_stream::{Blocks, Pace};
 
 /// How long a stream waits before it looks again. Each stream looks after a change of any invoice,
@@ -28,11 +28,11 @@ pub(super) struct StateStream {
     /// The state that the reader has.
     told: Option<Checkout>,
     heartbeat_at: Instant,
-    _place: (OwnedSemaphorePermit, Place),
+    _place: (OwnedSemaphorePermit, Slot),
 }
 
 impl StateStream {
-    pub(super) fn new(wallet: Arc<Wallet>, id: &str, place: (OwnedSemaphorePermit, Place)) -> Self {
+    pub(super) fn new(wallet: Arc<Wallet>, id: &str, place: (OwnedSemaphorePermit, Slot)) -> Self {
         let pace = Pace::USUAL;
         Self {
             last: wallet.last_event(),

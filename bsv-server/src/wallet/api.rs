@@ -13,7 +13,7 @@ use super::list::{self, Listing, Streams};
 use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
-use crate::rejected::Rejected;
+use crate::refusal::Refusal;
 use crate::wire;
 
 /// Answers the requests of the wallet specification.
@@ -173,7 +173,7 @@ impl WalletApi {
         &'a self,
         head: &'a Parts,
         caller: &Caller,
-    ) -> Result<Matched<'a, Route>, Rejected> {
+    ) -> Result<Matched<'a, Route>, Refusal> {
         let matched = self.routes.find(head.uri.path(), &head.method)?;
         caller.require(matched.route.scope(&head.method), || None::<&str>)?;
         Ok(matched)

@@ -38,6 +38,24 @@ pub struct RefundPreview {
     pub to: String,
 }
 
+/// An invoice.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Invoice {
+    pub id: String,
+    pub reference: Option<String>,
+    pub description: Option<String>,
+    pub satoshis: u64,
+    pub expires_at: String,
+    pub payment_received_at: Option<String>,
+    pub refund_to: Option<String>,
+    pub refunded_at: Option<String>,
+    pub state: String,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+}
+
 /// The state of an invoice, in numbers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]

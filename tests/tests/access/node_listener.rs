@@ -1,4 +1,4 @@
-use bsv_server::Surface;
+use bsv_server::Api;
 use bsv_tests::{Client, http};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn the_nodes_listener_has_no_other_routes() {
         }
     }
     let known = ["/healthz", "/readyz", "/minerid/{alias}", "/minerid/{alias}/pksign/{hash}"];
-    assert_eq!(bsv_server::patterns(Surface::Node), known);
+    assert_eq!(bsv_server::patterns(Api::Node), known);
     let before = node.get("/minerid/first").body;
     for method in ["POST", "PUT", "DELETE"] {
         assert_eq!(status(node, method, "/minerid/first"), 405, "{method}");

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
-use bsv_server::Surface;
+use bsv_server::Api;
 use bsv_tests::openapi::Description;
 use bsv_tests::{Client, Reply, Site};
 use serde_json::json;
@@ -156,13 +156,8 @@ fn pattern_of<'p>(patterns: &[&'p str], path: &str) -> Option<&'p str> {
 }
 
 /// Checks that `asked` names every method of every path that the listener answers.
-fn check_complete(
-    surface: Surface,
-    client: &Client,
-    token: &str,
-    asked: &[(&'static str, String)],
-) {
-    let patterns = bsv_server::patterns(surface);
+fn check_complete(api: Api, client: &Client, token: &str, asked: &[(&'static str, String)]) {
+    let patterns = bsv_server::patterns(api);
     let authorization = format!("Bearer {token}");
     for pattern in &patterns {
         let path = pattern.replace(['{', '}'], "");
@@ -197,23 +192,23 @@ fn the_table_names_every_route() {
     let of_payers: Vec<_> =
         payers_routes().into_iter().map(|(method, path, ..)| (method, path.to_owned())).collect();
     let minerid = guarded.minerid();
-    for (surface, client, routes, description) in [
-        (Surface::Wallet, guarded.server.wallet(), &of_owner, "/api/v1/openapi.json"),
-        (Surface::MinerId, &minerid, &of_owner, "/openapi.json"),
-        (Surface::Payments, guarded.server.payments(), &of_payers, "/openapi.json"),
+    for (api, client, routes, description) in [
+        (Api::Wallet, guarded.server.wallet(), &of_owner, "/api/v1/openapi.json"),
+        (Api::MinerId, &minerid, &of_owner, "/openapi.json"),
+        (Api::Payments, guarded.server.payments(), &of_payers, "/openapi.json"),
     ] {
         let open_to_all = open_to_all(description);
         for (method, path) in &open_to_all {
             assert_eq!(client.send(method, path, &[], b"").status, 200, "{method} {path}");
         }
-        check_complete(surface, client, &token, &[routes.as_slice(), &open_to_all].concat());
+        check_complete(api, client, &token, &[routes.as_slice(), &open_to_all].concat());
     }
 }
 
 #[test]
 fn the_descriptions_name_the_scopes_of_the_table() {
-    for (surface, listener) in [(Surface::Wallet, "wallet"), (Surface::MinerId, "minerid")] {
-        let patterns = bsv_server::patterns(surface);
+    for (api, listener) in [(Api::Wallet, "wallet"), (Api::MinerId, "minerid")] {
+        let patterns = bsv_server::patterns(api);
         let paths = &Description::of(listener).document()["paths"];
         for Route { method, path, scope, .. } in routes() {
             let path = path.strip_suffix('/').unwrap_or(&path);

@@ -3,13 +3,14 @@
 use std::str::FromStr;
 
 use bsv_minerid::{Alias, MinerContact};
+use bsv_server::wire::{BlindSigning, ContactKeys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
-use crate::output::{printable, printable_json};
+use crate::output::{self, printable, printable_json};
 use crate::shared_arguments::{Name, height};
 
 #[derive(Debug, Args)]
@@ -106,10 +107,11 @@ impl ContactArguments {
         let contact: MinerContact = pairs.collect();
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{}/contact", self.name.alias);
-        let answer = match self.removed.as_slice() {
-            [] => service.post(path, contact.to_json()).await?,
-            keys => service.post(path + "/remove", json!({ "keys": keys })).await?,
+        let (path, body) = match self.removed.as_slice() {
+            [] => (path, contact.to_json()),
+            _ => (path + "/remove", output::json(&ContactKeys { keys: self.removed })),
         };
+        let answer = service.post(path, body).await?;
         let whole = answer.value()?;
         context.print(&answer.body, || printable_json(&format!("{whole:#}\n")))
     }
@@ -137,7 +139,7 @@ async fn set(context: &Context, alias: &Alias, what: &str, json: &str) -> Result
 impl BlindSigningArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
-        let switch = json!({ "on": self.switch == Switch::On });
+        let switch = output::json(&BlindSigning { on: self.switch == Switch::On });
         let mut service = context.service(Stores::Identities).await?;
         let answer =
             service.post(format!("/control/minerids/{alias}/blind-signing"), switch).await?;

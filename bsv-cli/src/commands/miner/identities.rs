@@ -1,8 +1,9 @@
 //! Creating and showing identities.
 
 use bsv_server::Create;
+use bsv_server::wire::NewIdentity;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
@@ -33,7 +34,7 @@ pub(crate) struct ShowArguments {
 impl CreateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let alias = self.name.alias;
-        let identity = json!({ "alias": alias.as_str(), "protocol": self.protocol });
+        let identity = NewIdentity { alias: alias.to_string(), protocol: Some(self.protocol) };
         let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let (keystore, path) = (self.revocation_keystore, "/control/minerids");
         let answer = keystore.post(context, &mut service, path, identity).await?;

@@ -1,5 +1,6 @@
 //! The keys of an identity.
 
+use bsv_server::wire;
 use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::json;
@@ -7,7 +8,7 @@ use serde_json::json;
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{printable, text};
+use crate::output::{self, printable, text};
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
 
@@ -80,7 +81,7 @@ impl RotateArguments {
             consent.ask_for_alias(context, &effect, &alias, "rotated")?;
         }
         let mut service = context.service(Stores::Identities).await?;
-        let how = json!({ "force": self.force });
+        let how = output::json(&wire::Rotation { force: self.force });
         let answer = service.post(format!("/control/minerids/{alias}/rotate"), how).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
@@ -98,7 +99,7 @@ impl RotateRevocationKeyArguments {
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/revocation-key");
         let keystore = self.revocation_keystore;
-        let answer = keystore.post(context, &mut service, path, json!({})).await?;
+        let answer = keystore.post(context, &mut service, path, wire::Nothing {}).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let key = text(&identity, "revocationKey");
@@ -117,7 +118,7 @@ impl ConfirmArguments {
         );
         self.consent.ask_for_alias(context, &effect, &alias, "confirmed")?;
         let mut service = context.service(Stores::Identities).await?;
-        let answer = service.post(format!("/control/minerids/{alias}/confirm"), json!({})).await?;
+        let answer = service.post(format!("/control/minerids/{alias}/confirm"), "{}").await?;
         context.print(&answer.body, || {
             format!("All that alias \"{alias}\" announced counts as seen in a block\n")
         })
@@ -131,7 +132,7 @@ impl UpgradeArguments {
             format!("Alias \"{alias}\" is then of protocol 1.0, and cannot go back to 0.2.");
         self.consent.ask(context, &effect, "Upgrade it?", "upgraded")?;
         let mut service = context.service(Stores::Identities).await?;
-        let upgrade = json!({ "firstMinerId": self.first_key.map(|key| key.to_string()) });
+        let upgrade = wire::Upgrade { first_miner_id: self.first_key.map(|key| key.to_string()) };
         let path = format!("/control/minerids/{alias}/upgrade");
         let answer = self.revocation_keystore.post(context, &mut service, path, upgrade).await?;
         let identity = answer.value()?;

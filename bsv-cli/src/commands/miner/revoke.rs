@@ -1,6 +1,7 @@
 //! Revoking keys and identities.
 
 use bsv_minerid::Alias;
+use bsv_server::wire;
 use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::text;
+use crate::output::{self, text};
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
 
@@ -79,7 +80,9 @@ impl RevokeArguments {
 
         let (action, body) = match revoked {
             Revoked::Vctx => ("revoke", json!({})),
-            Revoked::BackTo(key) => ("revoke-partially", json!({ "minerId": key.to_string() })),
+            Revoked::BackTo(key) => {
+                ("revoke-partially", json!(wire::RevokedBackTo { miner_id: key.to_string() }))
+            }
             Revoked::All => ("revoke-completely", json!({})),
         };
         let path = format!("/control/minerids/{alias}/{action}");
@@ -108,7 +111,7 @@ impl DeleteArguments {
         self.consent.ask_for_alias(context, &effect, &alias, "deleted")?;
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/delete");
-        service.post(path, json!({ "withKeys": with_keys })).await?;
+        service.post(path, output::json(&wire::Deletion { with_keys })).await?;
         let told = json!({ "alias": alias.as_str(), "deleted": true, "withKeys": with_keys });
         context.print(told, || format!("Alias \"{alias}\" is deleted; {keys}\n"))
     }

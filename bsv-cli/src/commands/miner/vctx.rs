@@ -1,14 +1,15 @@
 //! The validity check transaction.
 
 use bsv_minerid::Alias;
+use bsv_server::wire;
 use bsv_tx::OutPoint;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::consent::Consent;
 use crate::context::{Context, Stores, Unattended};
 use crate::error::CliError;
-use crate::output::{number, text};
+use crate::output::{self, number, text};
 use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
@@ -35,7 +36,8 @@ impl VctxArguments {
             return self.sweep(context, address).await;
         }
         let alias = self.name.alias;
-        let funding = json!({ "outpoint": self.outpoint.map(|outpoint| outpoint.to_string()) });
+        let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
+        let funding = output::json(&wire::Vctx { outpoint });
         let mut service = context.service(Stores::Identities).await?;
         let waiting = context.wait("asking the node");
         let answer = service.post(format!("/control/minerids/{alias}/vctx"), funding).await?;
@@ -61,13 +63,10 @@ impl VctxArguments {
     async fn sweep(&self, context: &Context, address: &str) -> Result<(), CliError> {
         let alias = &self.name.alias;
         let path = format!("/control/minerids/{alias}/vctx/sweep");
-        let mut asked = json!({
-            "address": address,
-            "outpoint": self.outpoint.map(|outpoint| outpoint.to_string()),
-            "dryRun": true,
-        });
+        let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
+        let mut asked = wire::Sweep { address: address.to_owned(), outpoint, dry_run: true };
         let mut service = context.service(Stores::Identities).await?;
-        let answer = service.post(&path, &asked).await?;
+        let answer = service.post(&path, output::json(&asked)).await?;
         let planned = answer.value()?;
         let effect = effect(alias, &planned);
         if self.dry_run {
@@ -78,9 +77,9 @@ impl VctxArguments {
             let context = &context.with_unattended(Unattended::Refuse);
             Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
         }
-        asked["dryRun"] = json!(false);
+        asked.dry_run = false;
         let waiting = context.wait("sending");
-        let answer = service.post(&path, &asked).await?;
+        let answer = service.post(&path, output::json(&asked)).await?;
         drop(waiting);
         let swept = answer.value()?;
         context.print(&answer.body, || {

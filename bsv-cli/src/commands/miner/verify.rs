@@ -11,12 +11,11 @@ use bsv_network::{NodeError, NodeRpc};
 use bsv_server::Config;
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Sibling, Transaction};
 use clap::{ArgGroup, Args};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::{Members, printable};
-use crate::service::ReachError;
+use crate::output::{self, printable};
 use crate::shared_arguments::height;
 
 #[derive(Debug, Args)]
@@ -74,13 +73,8 @@ impl VerifyArguments {
                 (report, Some(in_main_chain), known)
             }
         };
-        let members = Members::read(&report.to_json()).map_err(ReachError::Nonsense)?;
-        let members = members.with("inMainChain", &in_main_chain.into());
-        let json = known
-            .map(|known| json!({ "previousMinerId": known.previous, "minerId": known.current }));
-        context.print(members.with("knownToNode", &json.into()), || {
-            describe(&report, in_main_chain, known)
-        })?;
+        let shown = ShownReport { report: &report, in_main_chain, known_to_node: known };
+        context.print(output::json(&shown), || describe(&report, in_main_chain, known))?;
         match report.verdict() {
             Verdict::Valid => Ok(()),
             Verdict::Invalid | Verdict::Undecided | Verdict::NoIdentity => Err(CliError::Told),
@@ -140,11 +134,23 @@ async fn fetch(node: &NodeRpc, source: &Source) -> Result<GatheredBlock, CliErro
     gather(node, &hash, &DataCache::default()).await?.ok_or(CliError::UnknownBlock(hash))
 }
 
+/// A report, with what only the node tells.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownReport<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    in_main_chain: Option<bool>,
+    known_to_node: Option<KnownIds>,
+}
+
 /// Which miner ids of a rotation the node knows.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 struct KnownIds {
-    previous: bool,
+    #[serde(rename = "minerId")]
     current: bool,
+    #[serde(rename = "previousMinerId")]
+    previous: bool,
 }
 
 /// Asks the node about the miner ids of a document that names a previous one. Answers `None` if it

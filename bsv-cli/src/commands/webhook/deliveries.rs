@@ -130,7 +130,7 @@ impl RedeliverArguments {
         let Self { id, number } = self;
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("{}/deliveries/{number}/redeliver", path(id));
-        let answer = service.post(path, json!({})).await?;
+        let answer = service.post(path, "{}").await?;
         context.print(&answer.body, || format!("Event {number} is sent again to webhook {id}\n"))
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreE
 pub(super) struct RowsToWrite<'t> {
     transaction: &'t WriteTransaction,
     /// In the order of [`Table::ALL`].
-    tables: Vec<LazyTable<'t, Bytes, Bytes>>,
+    tables: Vec<LazyTable<'t>>,
     /// Whether the audit log has new entries.
     has_audit: bool,
 }
@@ -36,7 +36,7 @@ pub(super) struct RowsToWrite<'t> {
 /// The tables, as queries use them.
 pub(super) struct RowsToRead {
     /// In the order of [`Table::ALL`].
-    tables: Vec<LazyReadTable<Bytes, Bytes>>,
+    tables: Vec<LazyReadTable>,
 }
 
 /// Where a table is in [`Table::ALL`].
@@ -75,15 +75,11 @@ impl Engine for RowsToWrite<'_> {
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
-        collect(self.tables[index(range.table)].range::<&[u8]>(range.bounds())?, range.order, limit)
+        collect(self.tables[index(range.table)].range(range.bounds())?, range.order, limit)
     }
 
     fn write(&mut self, table: Table, key: Vec<u8>, change: Change) -> Result<(), StoreError> {
-        let table = &mut self.tables[index(table)];
-        match change.row() {
-            Some(row) => table.insert(&*key, &**row),
-            None => table.remove(&*key).map(drop),
-        }
+        self.tables[index(table)].put(&key, change.row().map(Vec::as_slice))
     }
 
     fn append_audit(&mut self, entry: NewAuditEntry<'_>) -> Result<(), StoreError> {
@@ -103,7 +99,7 @@ impl Engine for RowsToRead {
     }
 
     fn scan(&self, range: &KeyRange, limit: usize) -> Result<Vec<RawRow>, StoreError> {
-        collect(self.tables[index(range.table)].range::<&[u8]>(range.bounds())?, range.order, limit)
+        collect(self.tables[index(range.table)].range(range.bounds())?, range.order, limit)
     }
 
     fn write(&mut self, _: Table, _: Vec<u8>, _: Change) -> Result<(), StoreError> {

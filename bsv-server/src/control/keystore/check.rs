@@ -67,11 +67,12 @@ impl KeysCheck {
         named: Option<&HandedFiles>,
         ids: Option<&MinerIds>,
     ) -> Result<(), Problem> {
-        let places = keys.places(named)?;
+        let sources = keys.sources(named)?;
         let names = ids.map(MinerIds::revocation_key_names).unwrap_or_default();
         let mut missing: Vec<_> = names.into_iter().map(|(alias, _)| alias).collect();
-        for place in &places {
-            let opened = keys.open_in(place).and_then(|keystore| Ok((keystore.check()?, keystore)));
+        for source in &sources {
+            let opened =
+                keys.open_in(source).and_then(|keystore| Ok((keystore.check()?, keystore)));
             let (read, keystore) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {
@@ -89,7 +90,7 @@ impl KeysCheck {
             self.unchecked = missing.iter().map(ToString::to_string).collect();
             return Ok(());
         }
-        let looked_in: Vec<_> = places.iter().map(|it| it.dir().display().to_string()).collect();
+        let looked_in: Vec<_> = sources.iter().map(|it| it.dir().display().to_string()).collect();
         let looked_in = looked_in.join(" and ");
         self.faults.extend(missing.iter().map(|alias| {
             format!("the revocation key of alias \"{alias}\" was not found in {looked_in}")

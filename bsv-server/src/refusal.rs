@@ -7,15 +7,14 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
 use crate::access::Denied;
-use crate::http::{Answer, Missed, Problem, answer};
-use crate::minerid::Refusal;
-use crate::surface::Surface;
+use crate::api::Api;
+use crate::http::{Answer, NoRoute, Problem, answer};
 
 /// Why a request is refused.
 #[derive(Debug)]
-pub(crate) enum Rejected {
+pub(crate) enum Refusal {
     /// The path or the method does not exist.
-    Missed(Missed),
+    NoRoute(NoRoute),
     /// The caller lacks a token, or the token does not allow this request.
     Denied(Denied),
     /// A browser sent the request, perhaps without the intent of its user.
@@ -34,82 +33,82 @@ pub(crate) enum Rejected {
         closes: bool,
     },
     /// The miner identity service refuses it.
-    Refused(Refusal),
+    Answered(Problem),
 }
 
-impl From<Refusal> for Rejected {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Answered(problem)
     }
 }
 
-impl From<Missed> for Rejected {
-    fn from(missed: Missed) -> Self {
-        Self::Missed(missed)
+impl From<NoRoute> for Refusal {
+    fn from(missing: NoRoute) -> Self {
+        Self::NoRoute(missing)
     }
 }
 
-impl From<Denied> for Rejected {
+impl From<Denied> for Refusal {
     fn from(denied: Denied) -> Self {
         Self::Denied(denied)
     }
 }
 
-impl Rejected {
+impl Refusal {
     /// The answer to a request with this head.
-    pub(crate) fn into_answer(self, surface: Surface, head: &Parts) -> Answer {
+    pub(crate) fn into_answer(self, api: Api, head: &Parts) -> Answer {
         let (method, path) = (&head.method, head.uri.path());
         match self {
-            Self::Missed(Missed::Method(methods)) if *method == Method::OPTIONS => {
+            Self::NoRoute(NoRoute::Method(methods)) if *method == Method::OPTIONS => {
                 allowing(answer::no_content(), methods)
             }
-            Self::Missed(Missed::Method(methods)) => {
+            Self::NoRoute(NoRoute::Method(methods)) => {
                 let problem = || format!("{method} is not possible here, only {methods}");
                 let status = StatusCode::METHOD_NOT_ALLOWED;
-                allowing(refuse(surface, status, "Method Not Allowed", problem), methods)
+                allowing(refuse(api, status, "Method Not Allowed", problem), methods)
             }
-            Self::Missed(Missed::Path) => {
+            Self::NoRoute(NoRoute::Path) => {
                 let problem = || format!("there is nothing at {path}");
-                refuse(surface, StatusCode::NOT_FOUND, "Not Found", problem)
+                refuse(api, StatusCode::NOT_FOUND, "Not Found", problem)
             }
-            Self::Denied(denied) => deny(surface, &denied),
+            Self::Denied(denied) => deny(api, &denied),
             Self::Forbidden(reason) => {
-                refuse(surface, StatusCode::FORBIDDEN, reason, || reason.to_owned())
+                refuse(api, StatusCode::FORBIDDEN, reason, || reason.to_owned())
             }
             Self::Disabled(service) => {
                 let reason = format!("the {service} is disabled");
-                refuse(surface, StatusCode::NOT_FOUND, &reason, || reason.clone())
+                refuse(api, StatusCode::NOT_FOUND, &reason, || reason.clone())
             }
             Self::Unavailable(service, reason) => {
-                let text = match surface {
+                let text = match api {
                     // Strangers need not know the reason.
-                    Surface::Payments => format!("the {service} is not available"),
+                    Api::Payments => format!("the {service} is not available"),
                     _ => format!("the {service} is not available: {reason}"),
                 };
-                refuse(surface, StatusCode::SERVICE_UNAVAILABLE, &text, || text.clone())
+                refuse(api, StatusCode::SERVICE_UNAVAILABLE, &text, || text.clone())
             }
-            Self::Encoded => encoded(surface),
-            Self::TooMany { wait, closes } => too_many_requests(surface, wait, closes),
-            Self::Refused(refusal) => match surface {
-                Surface::MinerId | Surface::Node => refusal.into_text(),
-                _ => Problem::from(refusal).into_answer(),
+            Self::Encoded => encoded(api),
+            Self::TooMany { wait, closes } => too_many_requests(api, wait, closes),
+            Self::Answered(problem) => match api {
+                Api::MinerId | Api::Node => problem.into_text(),
+                _ => problem.into_answer(),
             },
         }
     }
 }
 
-/// A failure in the format of the surface: text from the miner identity service, a problem from the
+/// A failure in the format of the API: text from the miner identity service, a problem from the
 /// others.
 pub(crate) fn refuse(
-    surface: Surface,
+    api: Api,
     status: StatusCode,
     text: &str,
     detail: impl FnOnce() -> String,
 ) -> Answer {
-    match surface {
-        Surface::MinerId | Surface::Node => answer::text(status, text.to_owned()),
-        Surface::Wallet | Surface::Control => Problem::of_status(status, detail()).into_answer(),
-        Surface::Payments => Problem::of_status(status, detail()).into_answer_for_payer(),
+    match api {
+        Api::MinerId | Api::Node => answer::text(status, text.to_owned()),
+        Api::Wallet | Api::Control => Problem::of_status(status, detail()).into_answer(),
+        Api::Payments => Problem::of_status(status, detail()).into_answer_for_payer(),
     }
 }
 
@@ -119,10 +118,10 @@ fn allowing(mut answer: Answer, methods: &'static str) -> Answer {
     answer
 }
 
-fn deny(surface: Surface, denied: &Denied) -> Answer {
-    let status = denied.status(surface);
-    let mut answer = match surface {
-        Surface::MinerId => {
+fn deny(api: Api, denied: &Denied) -> Answer {
+    let status = denied.status(api);
+    let mut answer = match api {
+        Api::MinerId => {
             let title = status.canonical_reason().unwrap_or_default();
             answer::text(status, format!("{title}: {denied}"))
         }
@@ -132,13 +131,13 @@ fn deny(surface: Surface, denied: &Denied) -> Answer {
     answer
 }
 
-fn encoded(surface: Surface) -> Answer {
+fn encoded(api: Api) -> Answer {
     let text = "the request body must not be compressed: send it without Content-Encoding";
     let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-    let mut answer = match surface {
-        Surface::MinerId | Surface::Node => answer::text(status, text),
-        Surface::Wallet | Surface::Control => Problem::new(status, ENCODED, text).into_answer(),
-        Surface::Payments => Problem::new(status, ENCODED, text).into_answer_for_payer(),
+    let mut answer = match api {
+        Api::MinerId | Api::Node => answer::text(status, text),
+        Api::Wallet | Api::Control => Problem::new(status, ENCODED, text).into_answer(),
+        Api::Payments => Problem::new(status, ENCODED, text).into_answer_for_payer(),
     };
     // RFC 9110, section 12.5.3: this tells the reason from other reasons for the status.
     answer.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -148,11 +147,11 @@ fn encoded(surface: Surface) -> Answer {
 /// The code of a request whose body is compressed.
 const ENCODED: &str = "body-encoded";
 
-fn too_many_requests(surface: Surface, wait: Duration, closes: bool) -> Answer {
+fn too_many_requests(api: Api, wait: Duration, closes: bool) -> Answer {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let detail = format!("too many requests come from your address: wait for {seconds} s");
     let status = StatusCode::TOO_MANY_REQUESTS;
-    let mut answer = refuse(surface, status, &detail, || detail.clone());
+    let mut answer = refuse(api, status, &detail, || detail.clone());
     answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     if closes {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

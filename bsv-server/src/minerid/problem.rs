@@ -1,68 +1,26 @@
-use std::borrow::Cow;
+//! The answers to errors of identities. The status and the text are those of the older generator, if it has them.
 
 use bsv_minerid::Error;
 use bsv_minerid::formats::Coinbase2Error;
 use bsv_store::{KeystoreError, StoreError};
 use hyper::StatusCode;
 
-use crate::http::{Answer, Problem, answer};
+use crate::http::Problem;
 use crate::request_id::RequestId;
-
-/// A refused request. The status and the text are those of the older generator, if it has them.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    /// The stable name for programs, if the status is not enough. Only answers on the control
-    /// socket have it.
-    pub(crate) code: Option<&'static str>,
-    pub(crate) text: Cow<'static, str>,
-}
-
-impl Refusal {
-    pub(crate) fn bad_request(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code: None, text: text.into() }
-    }
-
-    pub(crate) fn unprocessable(text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, code: None, text: text.into() }
-    }
-
-    pub(crate) fn not_found() -> Self {
-        Self { status: StatusCode::NOT_FOUND, code: None, text: "Not Found".into() }
-    }
-
-    pub(crate) fn unknown_alias(alias: &str) -> Self {
-        Error::UnknownAlias(alias.to_owned()).into()
-    }
-
-    pub(crate) fn into_text(self) -> Answer {
-        let Self { status, text, .. } = self;
-        match text {
-            Cow::Borrowed(text) => answer::text(status, text),
-            Cow::Owned(text) => answer::text(status, text),
-        }
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let Refusal { status, code, text } = refusal;
-        match code {
-            Some(code) => Self::new(status, code, text),
-            None => Self::of_status(status, text),
-        }
-    }
-}
 
 const UNPROCESSABLE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 const CONFLICT: StatusCode = StatusCode::CONFLICT;
 const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 const INTERNAL: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
 
-impl From<Error> for Refusal {
+impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let (status, code) = status_and_code(&error);
-        Self { status, code, text: text(&error, status).into() }
+        let text = text(&error, status);
+        match code {
+            Some(code) => Self::new(status, code, text),
+            None => Self::of_status(status, text),
+        }
     }
 }
 

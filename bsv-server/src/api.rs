@@ -1,6 +1,6 @@
-/// The way by which a request came, which decides what it may ask for, and the format of failures.
+/// The API that a request came to, which decides what it may ask for, and the format of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surface {
+pub enum Api {
     /// The miner identity listener: the routes of the specification.
     MinerId,
     /// The node's listener: the requests of a node that authenticates its connections, for one
@@ -15,7 +15,7 @@ pub enum Surface {
     Control,
 }
 
-impl Surface {
+impl Api {
     /// The name in the log, and in the lines that tell where the server listens.
     pub fn name(self) -> &'static str {
         match self {
