@@ -1,6 +1,6 @@
-use crate::state::chain_view::{BlockRef, Seen};
-use crate::state::miner_info_record::RevocationRecord;
-use crate::succession::Succession;
+use crate::old_state::chain_view::{BlockRef, Seen};
+use crate::old_state::miner_info_record::RevocationRecord;
+use bsv_minerid::formats::Succession;
 
 /// How many further blocks make a block final. From then on, coins of its coinbase transaction can
 /// be spent.
@@ -73,7 +73,7 @@ impl Sightings {
     /// Records that a block has shown an announcement. If no block shows it but the node knows it,
     /// a block that has left the main chain has shown it. Answers whether the announcement was
     /// seen.
-    pub(super) fn note(&mut self, seen: Seen, node_says_so: bool, sighted: Sighted) -> bool {
+    pub fn note(&mut self, seen: Seen, node_says_so: bool, sighted: Sighted) -> bool {
         match seen {
             Seen::In(block) => self.recent.push(Sighting { block, sighted }),
             Seen::Somewhere => {}
@@ -83,20 +83,19 @@ impl Sightings {
     }
 
     /// Forgets what blocks have shown of keys that count no more.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.recent.clear();
         self.is_repeated = false;
         self.unseen = None;
     }
 
     /// Whether later blocks were read than the tip of a chain with this height.
-    #[cfg(feature = "node")]
-    pub(crate) fn reach_beyond(&self, tip: u32) -> bool {
+    pub fn reach_beyond(&self, tip: u32) -> bool {
         self.read_to.is_some_and(|read_to| read_to.height > tip)
     }
 
     /// Records the block up to which announcements were looked for.
-    pub(super) fn note_read_to(&mut self, read_to: BlockRef) {
+    pub fn note_read_to(&mut self, read_to: BlockRef) {
         self.read_to = Some(read_to);
         let can_leave = |sighting: &Sighting| {
             sighting.block.height.saturating_add(FINAL_AFTER) > read_to.height
@@ -105,7 +104,7 @@ impl Sightings {
     }
 
     /// Records that something is still announced at this tip, and which blocks carry the identity.
-    pub(super) fn note_unseen(&mut self, tip: u32, own_blocks: impl Iterator<Item = u32>) {
+    pub fn note_unseen(&mut self, tip: u32, own_blocks: impl Iterator<Item = u32>) {
         let unseen =
             self.unseen.get_or_insert(Unseen { since: tip, blocks: 0, own_blocks: vec![] });
         unseen.blocks = tip.saturating_sub(unseen.since);
@@ -121,66 +120,5 @@ impl Unseen {
     /// Whether an announcement has taken so long that nodes may be refusing it.
     pub fn is_overdue(&self) -> bool {
         self.own_blocks.len() >= MOST_OWN_BLOCKS || self.blocks >= MOST_BLOCKS
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bsv_tx::BlockHash;
-
-    use super::*;
-
-    fn block(height: u32) -> BlockRef {
-        BlockRef { height, hash: BlockHash::from_bytes([7; 32]) }
-    }
-
-    #[test]
-    fn a_sighting_is_kept_until_100_further_blocks_were_read() {
-        let mut sightings = Sightings::of(1);
-        assert!(sightings.note(Seen::In(block(10)), true, Sighted::Identity));
-        assert!(sightings.note(Seen::In(block(11)), true, Sighted::Key { before: 1 }));
-        let kept = |sightings: &Sightings| -> Vec<_> {
-            sightings.recent.iter().map(|sighting| sighting.block.height).collect()
-        };
-        for (read_to, expected) in [(12, &[10, 11][..]), (109, &[10, 11]), (110, &[11]), (200, &[])]
-        {
-            sightings.note_read_to(block(read_to));
-            assert_eq!(kept(&sightings), expected, "{read_to}");
-            assert_eq!(sightings.read_to, Some(block(read_to)));
-        }
-    }
-
-    #[test]
-    fn what_the_node_knows_and_no_block_shows_has_left_the_chain() {
-        let mut sightings = Sightings::of(1);
-        assert!(!sightings.note(Seen::Nowhere, false, Sighted::Identity));
-        assert!(sightings.note(Seen::Somewhere, true, Sighted::Identity));
-        assert!(!sightings.is_repeated);
-        assert!(!sightings.note(Seen::Nowhere, true, Sighted::Identity));
-        assert!(sightings.is_repeated);
-        assert!(!sightings.note(Seen::Nowhere, false, Sighted::Identity));
-        assert!(sightings.is_repeated);
-        assert_eq!(sightings.recent, []);
-    }
-
-    #[test]
-    fn an_announcement_is_overdue_after_three_own_blocks_or_three_days() {
-        for (own_blocks, tip, expected, is_overdue) in [
-            (&[][..], 931, &[][..], false),
-            (&[], 932, &[], true),
-            // A block at the height of the first look may be older than the announcement.
-            (&[499, 500, 501, 502], 502, &[501, 502], false),
-            (&[501, 502, 502, 501], 502, &[501, 502], false),
-            (&[501, 502, 503], 503, &[501, 502, 503], true),
-            (&[501, 502, 503, 504], 504, &[501, 502, 503], true),
-        ] {
-            let mut sightings = Sightings::of(1);
-            sightings.note_unseen(500, std::iter::empty());
-            sightings.note_unseen(tip, own_blocks.iter().copied());
-            let unseen = sightings.unseen.unwrap();
-            assert_eq!((unseen.since, unseen.blocks), (500, tip - 500));
-            assert_eq!(unseen.own_blocks, expected);
-            assert_eq!(unseen.is_overdue(), is_overdue, "{own_blocks:?} {tip}");
-        }
     }
 }
