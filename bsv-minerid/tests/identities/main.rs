@@ -3,12 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-#[allow(clippy::all, clippy::pedantic)]
-mod compare;
 mod failing_store;
 mod import;
 mod keys;
-mod old_state;
 mod rotation;
 mod state_model;
 mod support;

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 /// A node's knowledge of keys.
 #[derive(Clone, Default)]
-pub(crate) struct Database {
-    pub(crate) keys: BTreeMap<PublicKey, MinerIdInfo>,
+struct Database {
+    keys: BTreeMap<PublicKey, MinerIdInfo>,
     /// The keys of each miner, in the order of their introduction.
     miners: Vec<Vec<PublicKey>>,
 }
@@ -40,22 +40,15 @@ impl Database {
 
     /// Accepts a document, or ignores it.
     fn take(&mut self, claim: &Claim) -> bool {
-        claim.revocation_keys.unwrap();
-        self.take_any(claim)
-    }
-
-    pub(crate) fn take_any(&mut self, claim: &Claim) -> bool {
         let (current, previous) = (claim.miner_id, claim.previous_miner_id);
-        let keys = claim.revocation_keys;
-        if let Some(known) = self.revocation_key(&previous)
-            && keys.map(|keys| keys.previous) != Some(known)
-        {
+        let keys = claim.revocation_keys.unwrap();
+        if self.revocation_key(&previous).is_some_and(|known| known != keys.previous) {
             return false;
         }
         let is_rotation = current != previous;
         let is_revocation = claim.compromised_miner_id.is_some();
         let takes = match (self.state(&previous), self.state(&current)) {
-            _ if is_revocation && keys.is_some_and(|keys| keys.is_roll()) => false,
+            _ if is_revocation && keys.is_roll() => false,
             (None, _) => !is_rotation && !is_revocation,
             (Some(MinerIdState::Current), None) => is_rotation,
             (Some(MinerIdState::Current), _) => !is_rotation,
@@ -88,15 +81,15 @@ impl Database {
             miner_id: current,
             state,
             previous_miner_id: Some(previous),
-            revocation_key: keys.map(|keys| keys.current),
-            previous_revocation_key: keys.map(|keys| keys.previous),
+            revocation_key: Some(keys.current),
+            previous_revocation_key: Some(keys.previous),
         };
         self.keys.insert(current, info);
         true
     }
 
     /// Revokes the known keys of a miner, back to the compromised one.
-    pub(crate) fn revoke(&mut self, current: &PublicKey, compromised: &PublicKey) {
+    fn revoke(&mut self, current: &PublicKey, compromised: &PublicKey) {
         let Some(miner) = self.miner_of(current) else { return };
         let from = miner.iter().position(|key| key == compromised).unwrap_or(0);
         for key in miner.clone().iter().skip(from) {
