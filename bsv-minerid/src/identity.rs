@@ -76,7 +76,7 @@ impl State {
         previous_key: Arc<dyn Signer>,
     ) -> Self {
         let announced = record.announcements().len();
-        let handed_out = AtomicBool::new(record.handed_out);
+        let handed_out = AtomicBool::new(record.is_handed_out());
         let was_handed_out = AtomicBool::new(false);
         let answers = TemplateCache::default();
         Self {
@@ -107,7 +107,7 @@ impl State {
 
     /// Whether the keys of this state are those of a record.
     fn has_keys_of(&self, record: &IdentityRecord) -> bool {
-        self.record.keys == record.keys && self.record.previous_key() == record.previous_key()
+        self.record.keys() == record.keys() && self.record.previous_key() == record.previous_key()
     }
 
     /// Makes a change of the record that keeps the keys, if the record allows it.
@@ -136,22 +136,13 @@ impl State {
 
     /// Whether the record says that a document by the current key was handed out.
     fn is_hand_out_noted(&self) -> bool {
-        self.record.handed_out && self.record.exposure != Exposure::Kept
+        self.record.is_handed_out() && self.record.exposure() != Exposure::Kept
     }
 
     /// The number of the current key, if a document was handed out and the record does not say so.
     fn unnoted_hand_out(&self) -> Option<u32> {
         let is_unnoted = self.was_handed_out.load(Ordering::Relaxed) && !self.is_hand_out_noted();
         is_unnoted.then_some(self.record.current_key().number)
-    }
-
-    fn mark_hand_out_recorded(&mut self, key_number: u32) {
-        if self.record.current_key().number == key_number {
-            self.record.handed_out = true;
-            if self.record.exposure == Exposure::Kept {
-                self.record.exposure = Exposure::HandedOut;
-            }
-        }
     }
 
     fn common(&self, alias: &Alias, usage: &Usage) -> Result<&Common, Error> {
@@ -164,19 +155,12 @@ impl State {
                 let vctx = vctx_for_documents(alias, vctx)?;
                 common_document(&self.record, vctx, &previous_key)?
             }
-            Protocol::MinerInfo(own) if own.is_closed => return Err(Error::Closed(alias.clone())),
+            Protocol::MinerInfo(_) if self.record.is_closed() => {
+                return Err(Error::Closed(alias.clone()));
+            }
             Protocol::MinerInfo(own) => common_miner_info(&self.record, own, &previous_key)?,
         };
         Ok(self.common.get_or_init(|| made))
-    }
-
-    /// Whether the identity is revoked for good.
-    fn is_ended(&self) -> bool {
-        match &self.record.protocol {
-            Protocol::Vctx(Vctx::Recorded(_, view)) => view.is_spent,
-            Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(..)),
-            Protocol::MinerInfo(own) => own.is_closed,
-        }
     }
 
     /// The key that signs references to a miner-info transaction: the key of the first reference to
@@ -189,7 +173,7 @@ impl State {
         let number = match noted {
             Some(noted) => Some(noted.key),
             None if self.handed_out.load(Ordering::Relaxed) => None,
-            None => own.document_key,
+            None => self.record.document_key().map(|key| key.number),
         };
         let earlier = number.and_then(|number| Some((number, &**self.earlier_keys.get(&number)?)));
         earlier.unwrap_or(current)
@@ -242,8 +226,8 @@ fn common_miner_info(
     Ok(Common::MinerInfo(Box::new(MinerInfo {
         height: 0,
         miner_id: Succession::sign(previous_key, record.current_key().public_key)?,
-        revocation_key: miner_info.revocation_key,
-        revocation: miner_info.revocation.map(|revocation| revocation.message),
+        revocation_key: record.revocation_key().unwrap_or(miner_info.first_revocation_key.itself),
+        revocation: record.revocation().map(|revocation| revocation.message),
         operator: record.operator.clone(),
         data_refs: miner_info.data_refs.clone(),
     })))
@@ -500,9 +484,7 @@ impl Identity {
         let state = self.state();
         match &state.record.protocol {
             Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(_, None)),
-            Protocol::MinerInfo(own) => {
-                !own.is_closed && own.revocation.is_some_and(|revocation| !revocation.is_told)
-            }
+            Protocol::MinerInfo(_) => state.record.untold_revocation().is_some(),
         }
     }
 
@@ -525,7 +507,7 @@ impl Identity {
     /// for an identity that is revoked or closed, and for an older copy.
     pub fn is_valid(&self) -> bool {
         let state = self.state();
-        state.handed_out.load(Ordering::Relaxed) && !state.is_ended() && !self.is_stale()
+        state.handed_out.load(Ordering::Relaxed) && !state.record.is_closed() && !self.is_stale()
     }
 
     /// Whether the node knows a newer state of the identity than this copy.
@@ -624,7 +606,7 @@ impl Identity {
             // If the key was rotated meanwhile, another document is made.
             if read(&state).record.current_key().number == number {
                 store.change(&alias, &Change::NoteHandedOut(number))?;
-                write(&state).mark_hand_out_recorded(number);
+                write(&state).record.note_handed_out(number);
             }
             Ok(())
         })
@@ -634,7 +616,7 @@ impl Identity {
     #[cfg(feature = "node")]
     pub(crate) fn is_kept(&self) -> bool {
         let state = self.state();
-        state.record.exposure == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)
+        state.record.exposure() == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)
     }
 
     /// The number of the current key, if a document was handed out and the record does not say so
@@ -644,7 +626,7 @@ impl Identity {
     }
 
     pub(crate) fn mark_hand_out_recorded(&self, key_number: u32) {
-        write(&self.state).mark_hand_out_recorded(key_number);
+        write(&self.state).record.note_handed_out(key_number);
     }
 
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {

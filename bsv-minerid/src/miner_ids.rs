@@ -221,7 +221,7 @@ impl<S: IdentityStore> MinerIds<S> {
         check_open(alias, &record)?;
         check_newest(&identity)?;
         check_seen(alias, &record, &revocations)?;
-        let rotation = match record.exposure {
+        let rotation = match record.exposure() {
             Exposure::Kept => Rotation::Replace,
             _ => decide(&record)?,
         };
@@ -250,7 +250,7 @@ impl<S: IdentityStore> MinerIds<S> {
             return Err(self.failed(alias, error));
         }
         self.forget(alias);
-        for key in record.keys.iter().filter(|_| with_keys) {
+        for key in record.keys().into_iter().filter(|_| with_keys) {
             let name = IdentityRecord::key_name(alias, key.number);
             self.store.note_key_event(KeyEvent::Deleted, &name)?;
             self.keystore.remove(&name)?;
@@ -606,11 +606,13 @@ impl<S: IdentityStore> MinerIds<S> {
     ) -> BTreeMap<u32, Arc<dyn Signer>> {
         let Some(own) = record.miner_info() else { return BTreeMap::new() };
         let may_sign = |number| {
-            own.document_key == Some(number)
+            record.document_key().is_some_and(|key| key.number == number)
                 || own.references.iter().any(|noted| noted.key == number)
         };
-        let keys = record.keys.iter().filter(|key| may_sign(key.number));
-        keys.filter_map(|key| Some((key.number, self.load_key(alias, key).ok()?))).collect()
+        let current = record.current_key().number;
+        let keys = record.keys().into_iter();
+        let keys = keys.filter(|key| key.number != current && may_sign(key.number));
+        keys.filter_map(|key| Some((key.number, self.load_key(alias, &key).ok()?))).collect()
     }
 
     fn load_key(&self, alias: &Alias, key: &KeyRecord) -> Result<Arc<dyn Signer>, Error> {
@@ -644,9 +646,9 @@ fn holds_secret(keystore: &Keystore, name: &str, secret: &[u8]) -> Result<bool, 
 }
 
 fn check_open(alias: &Alias, record: &IdentityRecord) -> Result<(), Error> {
-    match record.miner_info() {
-        Some(miner_info) if miner_info.is_closed => Err(Error::Closed(alias.clone())),
-        _ => Ok(()),
+    match record.miner_info().is_some() && record.is_closed() {
+        true => Err(Error::Closed(alias.clone())),
+        false => Ok(()),
     }
 }
 

@@ -3,8 +3,8 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use bsv_tx::{PublicKey, Script, Signature, sha256};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -34,7 +34,8 @@ pub struct MinerInfo {
 }
 
 /// A statement that miner ids are revoked: all from the current one back to the compromised one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Revocation {
     /// The oldest of the revoked miner ids.
     pub compromised: PublicKey,

@@ -10,9 +10,9 @@ mod record_json;
 mod redb;
 
 pub use crate::state::{
-    Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, LeftVctx,
-    MinerIdInfo, MinerIdState, MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation,
-    Shown, Sighted, Sighting, Sightings, Unseen, Vctx, VctxView,
+    Announcement, BlockRef, ChainView, Change, Deed, Exposure, IdentityRecord, KeyRecord, LeftVctx,
+    MinerIdInfo, MinerIdState, MinerInfoRecord, Protocol, Reference, RevocationKeyRecord,
+    RevocationRecord, Rotation, Seen, Shown, Sighted, Sighting, Step, Unseen, Vctx, VctxView,
 };
 
 pub use self::identity_store::{FoundIdentity, IdentityStore, IdentityStoreError};

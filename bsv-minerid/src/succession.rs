@@ -1,10 +1,12 @@
 use bsv_tx::{PublicKey, Signature, sha256};
+use serde::{Deserialize, Serialize};
 
 use crate::signer::{Signer, SignerError};
 
 /// A key's statement about its successor, in documents of generation 1.0. There is one for miner
 /// ids and one for revocation keys, in every document. A key without a predecessor names itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Succession {
     /// The previous key; the current key itself, if nothing is announced.
     pub previous: PublicKey,

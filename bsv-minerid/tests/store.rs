@@ -6,8 +6,8 @@ mod store_conformance;
 
 use bsv_minerid::formats::OperatorMembers;
 use bsv_minerid::store::{
-    Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Protocol,
-    RedbIdentityStore, Sightings, Vctx, VctxView,
+    Change, Deed, IdentityRecord, IdentityStore, IdentityStoreError, KeyRecord, Protocol,
+    RedbIdentityStore, Seen, Step, Vctx, VctxView,
 };
 use bsv_store::StoreError;
 use bsv_tx::Transaction;
@@ -58,13 +58,13 @@ fn store_of(records: &[(&str, &str)]) -> (RedbPlace, RedbIdentityStore) {
 }
 
 fn record_text(vctx: &str) -> String {
-    let keys = format!(r#"[{{"number":1,"publicKey":"{KEY}"}}]"#);
+    let key = format!(r#"{{"number":1,"publicKey":"{KEY}"}}"#);
     let operator = r#"{\"minerContact\":{\"name\":\"pool\"}}"#;
     let protocol = format!(r#"{{"vctx":{vctx}}}"#);
-    let sightings = r#"{"acknowledged":1}"#;
-    format!(
-        r#"{{"keys":{keys},"handedOut":false,"sightings":{sightings},"operator":"{operator}","protocol":{protocol}}}"#
-    )
+    let step = format!(
+        r#"{{"deed":{{"key":{{"after":1}}}},"key":{key},"seen":"final","isHandedOut":false}}"#
+    );
+    format!(r#"{{"steps":[{step}],"beginsWith":1,"operator":"{operator}","protocol":{protocol}}}"#)
 }
 
 /// The format of schema version 8. A change of it needs a migration.
@@ -88,16 +88,12 @@ fn records_are_read_as_earlier_versions_wrote_them() {
     ] {
         let text = record_text(text);
         let (place, store) = store_of(&[("pool", &text)]);
+        let key = KeyRecord { number: 1, public_key: KEY.parse().unwrap() };
+        let deed = Deed::Key { after: 1 };
+        let step = Step { deed, key, seen: Seen::Final, is_handed_out: false };
         let record = IdentityRecord {
-            keys: vec![KeyRecord { number: 1, public_key: KEY.parse().unwrap() }],
-            handed_out: false,
-            vouching: None,
-            exposure: Exposure::Known,
-            sightings: Sightings::of(1),
-            blind_signing: true,
-            is_deleted: false,
             operator: OperatorMembers::from_json(r#"{"minerContact":{"name":"pool"}}"#).unwrap(),
-            protocol: Protocol::Vctx(vctx),
+            ..IdentityRecord::of_steps(vec![step], 1, Protocol::Vctx(vctx))
         };
         let pool = "pool".parse().unwrap();
         assert_eq!(store.identity(&pool).unwrap(), record);
@@ -117,12 +113,12 @@ fn a_damaged_record_is_an_error_and_never_another_identity() {
         String::new(),
         "{}".to_owned(),
         right.replace(KEY, &KEY[2..]),
-        right.replace(&format!(r#"{{"number":1,"publicKey":"{KEY}"}}"#), ""),
+        right.replace(&right[right.find("[{").unwrap() + 1..right.find("],").unwrap()], ""),
         right.replace(r#""number":1"#, r#""number":-1"#),
         right.replace("none", "other"),
         right.replace("none", "recorded"),
-        right.replace("handedOut", "handed_out"),
-        right.replace(r#""keys""#, r#""more":1,"keys""#),
+        right.replace("isHandedOut", "is_handed_out"),
+        right.replace(r#""steps""#, r#""more":1,"steps""#),
         right.replace(r#"pool\"}"#, r#"pool\""#),
         right.replace(r#"\"minerContact\""#, r#"\"version\""#),
         record_text(r#"{"state":"broadcasting","transaction":"00"}"#),

@@ -7,7 +7,7 @@ use super::outcome::{Import, VctxFinding};
 use crate::alias::Alias;
 use crate::operator_members::OperatorMembers;
 use crate::state::{
-    Exposure, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, Sightings, Vctx,
+    Deed, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol, RevocationRecord, Seen, Step, Vctx,
 };
 
 pub(crate) struct OlderIdentity {
@@ -26,7 +26,13 @@ pub(crate) type NumberedKey = (u32, ExtendedPrivateKey);
 
 pub(crate) enum OlderProtocol {
     Vctx(Option<(PrivateKey, Txid)>),
-    MinerInfo { record: Box<MinerInfoRecord>, revocation_keys: Vec<NumberedKey> },
+    MinerInfo {
+        record: Box<MinerInfoRecord>,
+        /// The revocation key that is announced.
+        roll: Option<Box<Deed>>,
+        revocation: Option<RevocationRecord>,
+        revocation_keys: Vec<NumberedKey>,
+    },
 }
 
 impl OlderIdentity {
@@ -36,11 +42,13 @@ impl OlderIdentity {
 
     /// The outcome for an alias that already exists, perhaps with an unreadable record.
     pub(crate) fn as_known(&self, known: Option<&IdentityRecord>) -> Import {
-        let mut keys = self.keys.iter().map(key_record);
+        let known = known.map(IdentityRecord::keys);
         let is_known = |key: KeyRecord| {
-            known.is_none_or(|it| it.keys.iter().any(|own| own.public_key == key.public_key))
+            let mut known = known.iter().flatten();
+            known.any(|known| known.public_key == key.public_key)
         };
-        Import::Known { has_keys: keys.all(is_known) }
+        let has_keys = known.is_none() || self.keys.iter().map(key_record).all(is_known);
+        Import::Known { has_keys }
     }
 
     /// The names and secrets that the keystore must hold.
@@ -74,24 +82,42 @@ impl OlderIdentity {
     /// have shown them. The older generator does not store which output is the VCTx: it is always
     /// the first.
     pub(crate) fn to_record(&self) -> IdentityRecord {
-        IdentityRecord {
-            vouching: None,
-            exposure: Exposure::HandedOut,
-            keys: self.keys.iter().map(key_record).collect(),
-            handed_out: self.handed_out,
-            sightings: Sightings::of(self.acknowledged),
-            blind_signing: true,
-            is_deleted: false,
-            operator: self.operator.clone(),
-            protocol: match &self.protocol {
-                OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),
-                OlderProtocol::Vctx(Some((_, txid))) => {
-                    let outpoint = OutPoint { txid: *txid, vout: 0 };
-                    Protocol::Vctx(Vctx::Recorded(outpoint, self.vctx.view()))
-                }
-                OlderProtocol::MinerInfo { record, .. } => Protocol::MinerInfo(record.clone()),
-            },
+        let protocol = match &self.protocol {
+            OlderProtocol::Vctx(None) => Protocol::Vctx(Vctx::None),
+            OlderProtocol::Vctx(Some((_, txid))) => {
+                let outpoint = OutPoint { txid: *txid, vout: 0 };
+                Protocol::Vctx(Vctx::Recorded(outpoint, self.vctx.view()))
+            }
+            OlderProtocol::MinerInfo { record, .. } => Protocol::MinerInfo(record.clone()),
+        };
+        let record = IdentityRecord::of_steps(self.steps(), self.acknowledged, protocol);
+        IdentityRecord { operator: self.operator.clone(), ..record }
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let numbers = self.keys.iter().map(|(number, _)| *number);
+        let before = numbers.clone().take(1).chain(numbers);
+        let keys = self.keys.iter().map(key_record).zip(before);
+        let mut deeds: Vec<_> = keys.map(|(key, after)| (Deed::Key { after }, key)).collect();
+        let current = deeds.last().map(|(_, key)| *key);
+        if let (OlderProtocol::MinerInfo { roll, revocation, .. }, Some(current)) =
+            (&self.protocol, current)
+        {
+            let revoked = revocation.map(|revocation| (Deed::Revoked(revocation), current));
+            // Nodes would take a partial revocation without a new key for a complete one.
+            if revocation.is_some_and(|it| !it.is_complete && it.miner_id != current.number) {
+                deeds.pop();
+                deeds.extend(revoked);
+            }
+            deeds.extend(roll.as_ref().map(|roll| (**roll, current)));
+            deeds.extend(revoked.filter(|_| revocation.is_some_and(|it| it.is_complete)));
         }
+        let handed_out = |(deed, key)| Step { seen: Seen::HandedOut, ..Step::new(deed, key) };
+        let mut steps: Vec<_> = deeds.into_iter().map(handed_out).collect();
+        if let Some(last) = steps.last_mut() {
+            last.is_handed_out = self.handed_out;
+        }
+        steps
     }
 }
 

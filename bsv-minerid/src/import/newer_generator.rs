@@ -14,7 +14,7 @@ use crate::data_refs::{DataRef, OperatorDataRefs};
 use crate::error::Error;
 use crate::miner_info_script::Revocation;
 use crate::operator_members::OperatorMembers;
-use crate::state::{KeyRecord, LeftVctx, MinerInfoRecord, RevocationRecord};
+use crate::state::{Deed, KeyRecord, MinerInfoRecord, RevocationKeyRecord, RevocationRecord};
 use crate::succession::Succession;
 
 /// The file with the key names of an alias of generation 1.0.
@@ -98,12 +98,16 @@ pub(super) fn read_identity(
         Some(text) => OperatorMembers::from_json(&text).map_err(|error| fault(&optional, error))?,
         None => read_contact(files, &dir.join("config"))?,
     };
+    let acknowledged = acknowledged(&path, &data, &keys)?.number;
+    let (revocation_key, roll) = read_revocation_key(files, dir, &revocation_keys)?;
     Ok(OlderIdentity {
-        acknowledged: acknowledged(&path, &data, &keys)?.number,
+        acknowledged,
         handed_out: data.handed_out.unwrap_or(true),
         operator,
         protocol: OlderProtocol::MinerInfo {
-            record: Box::new(read_record(files, dir, &data, &keys, &revocation_keys)?),
+            record: Box::new(read_record(files, dir, &data, &keys, revocation_key)?),
+            roll: roll.map(Box::new),
+            revocation: read_revocation(files, dir, acknowledged, revocation_key.number)?,
             revocation_keys,
         },
         keys,
@@ -141,30 +145,24 @@ fn read_record(
     dir: &Path,
     data: &MinerIdDataJson,
     keys: &[NumberedKey],
-    revocation_keys: &[NumberedKey],
+    revocation_key: RevocationKeyRecord,
 ) -> Result<MinerInfoRecord, Error> {
     let first = match &data.first_miner_id {
         Some(key) => key_of(&dir.join(DATA), "first_minerId", key, keys)?,
         None => key_record(&keys[0]),
     };
-    let (revocation_key, later_revocation_keys) = read_revocation_key(files, dir, revocation_keys)?;
     let (data, data_refs) = read_data(files, dir)?;
-    let number = revocation_keys.last().map(|(number, _)| *number).unwrap_or_default();
-    Ok(MinerInfoRecord {
-        left_vctx: LeftVctx::default(),
-        later_revocation_keys,
-        revocation: read_revocation(files, dir)?,
-        data,
-        data_refs,
-        ..MinerInfoRecord::new(&first, number, revocation_key)
-    })
+    let RevocationKeyRecord { number, itself } = revocation_key;
+    Ok(MinerInfoRecord { data, data_refs, ..MinerInfoRecord::new(&first, number, itself) })
 }
 
+/// Reads the revocation key that blocks have shown, as far as the directory tells, and the step
+/// that announces another one.
 fn read_revocation_key(
     files: &HomeFiles,
     dir: &Path,
     keys: &[NumberedKey],
-) -> Result<(Succession, Vec<Succession>), Error> {
+) -> Result<(RevocationKeyRecord, Option<Deed>), Error> {
     let path = dir.join("revocationKeyData");
     let text = files.text(&path)?.ok_or_else(|| fault(&path, "it is missing"))?;
     let json: RevocationKeyDataJson = parse(&path, &text)?;
@@ -183,11 +181,30 @@ fn read_revocation_key(
             _ => Ok(succession),
         }
     };
-    let later = json.next_doc_data.iter().map(succession).collect::<Result<_, _>>()?;
-    Ok((succession(&json.announced)?, later))
+    let announced = succession(&json.announced)?;
+    let number = keys.last().map(|(number, _)| *number).unwrap_or_default();
+    let Some(next) = &json.next_doc_data else {
+        return Ok((RevocationKeyRecord { number, itself: announced }, None));
+    };
+    let key = RevocationKeyRecord { number, itself: succession(next)? };
+    let known = keys.iter().map(|(number, key)| (*number, key.private_key()));
+    let known = known.rev().find(|(_, key)| key.public_key() == announced.previous);
+    let known = match known {
+        Some((number, key)) => {
+            RevocationKeyRecord { number, itself: Succession::sign(key, announced.previous)? }
+        }
+        // Without the key, no revocation can begin in which documents would name it alone.
+        None => RevocationKeyRecord { number: number.saturating_sub(1), itself: announced },
+    };
+    Ok((known, Some(Deed::RevocationKey { announced, key })))
 }
 
-fn read_revocation(files: &HomeFiles, dir: &Path) -> Result<Option<RevocationRecord>, Error> {
+fn read_revocation(
+    files: &HomeFiles,
+    dir: &Path,
+    miner_id: u32,
+    revocation_key: u32,
+) -> Result<Option<RevocationRecord>, Error> {
     let path = dir.join("minerIdRevocationData");
     let Some(text) = files.text(&path)? else { return Ok(None) };
     let json: RevocationJson = parse(&path, &text)?;
@@ -201,7 +218,8 @@ fn read_revocation(files: &HomeFiles, dir: &Path) -> Result<Option<RevocationRec
         message,
         is_complete: json.is_complete,
         is_told: false,
-        revocation_key: None,
+        miner_id,
+        revocation_key,
     }))
 }
 

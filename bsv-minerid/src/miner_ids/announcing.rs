@@ -14,7 +14,7 @@ use crate::job_data::BlockBindJob;
 use crate::miner_info_script::Revocation;
 use crate::state::{
     Announcement, ChainView, Change, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol,
-    RevocationRecord, Vctx, VctxView,
+    RevocationKeyRecord, RevocationRecord, Vctx, VctxView,
 };
 use crate::store::IdentityStore;
 use crate::stored_keys::{make_key, open_key};
@@ -74,13 +74,13 @@ impl<S: IdentityStore> MinerIds<S> {
             Protocol::Vctx(_) => {}
         }
         check_newest(&identity)?;
+        let keys = record.keys();
         let first = match first {
-            Some(first) => record
-                .keys
+            Some(first) => keys
                 .iter()
                 .find(|key| key.public_key == *first)
                 .ok_or_else(|| Error::ForeignKey { alias: alias.clone(), key: *first })?,
-            None => record.keys.iter().find(|key| key.number == 1).unwrap_or(&record.keys[0]),
+            None => keys.iter().find(|key| key.number == 1).unwrap_or(&keys[0]),
         };
         let revocation_key = self.make_revocation_key(alias, 1, revocation_keys)?;
         let itself = Succession::sign(&revocation_key, revocation_key.public_key())?;
@@ -100,12 +100,11 @@ impl<S: IdentityStore> MinerIds<S> {
         let identity = self.get(alias.as_str())?;
         self.record_hand_outs_of([Arc::clone(&identity)])?;
         let record = identity.record();
-        let miner_info = miner_info(alias, &record)?;
+        miner_info(alias, &record)?;
         check_open(alias, &record)?;
         check_newest(&identity)?;
         check_seen(alias, &record, &[RevocationKey, PartialRevocation, CompleteRevocation])?;
-        let from = miner_info.revocation_key_number;
-        let current = revocation_key(alias, miner_info, revocation_keys)?;
+        let (from, current) = revocation_key(alias, &record, revocation_keys)?;
         let number = from + 1;
         let new = self.make_revocation_key(alias, number, revocation_keys)?;
         let change = Change::RollRevocationKey {
@@ -194,7 +193,7 @@ impl<S: IdentityStore> MinerIds<S> {
             return Ok(begun);
         }
         let miner_info = check_revocable(&identity, &record, revoked)?;
-        let revocation_key = revocation_key(alias, miner_info, revocation_keys)?;
+        let (_, revocation_key) = revocation_key(alias, &record, revocation_keys)?;
         let (compromised, key) = match revoked {
             RevokedMinerIds::All => (miner_info.first_miner_id, None),
             RevokedMinerIds::BackTo(compromised) => {
@@ -206,24 +205,22 @@ impl<S: IdentityStore> MinerIds<S> {
         // they know.
         let known_key = Arc::clone(&identity.state().previous_key);
         let message = Revocation::sign(compromised, &revocation_key, &*known_key)?;
-        let change = Change::BeginRevocation {
-            from: record.current_key().number,
-            key,
-            message,
-            revocation_key: Succession::sign(&revocation_key, revocation_key.public_key())?,
-        };
+        let change = Change::BeginRevocation { from: record.current_key().number, key, message };
         self.follow_to_new_keys(&identity, self.store.change(alias, &change))?;
-        let begun = identity.record().miner_info().and_then(|own| own.revocation);
-        Ok(begun.expect("the revocation was just recorded"))
+        let record = identity.record();
+        let (_, begun) = record.last_revocation().expect("the revocation was just recorded");
+        Ok(begun)
     }
 
     /// The identities that need revocation keys, with the names of these keys in their keystore.
     pub fn revocation_key_names(&self) -> Vec<(Alias, Vec<String>)> {
         let names_of = |identity: Arc<Identity>| {
             let record = identity.record();
-            let miner_info = record.miner_info().filter(|miner_info| !miner_info.is_closed)?;
+            if record.miner_info().is_none() || record.is_closed() {
+                return None;
+            }
             let alias = identity.alias().clone();
-            let keys = miner_info.useful_revocation_keys();
+            let keys = record.useful_revocation_keys();
             let names = keys.iter().map(|(number, _)| IdentityRecord::key_name(&alias, *number));
             Some((alias.clone(), names.collect()))
         };
@@ -237,7 +234,8 @@ impl<S: IdentityStore> MinerIds<S> {
         revocation_keys: &Keystore,
     ) -> Result<(), Error> {
         let record = self.get(alias.as_str())?.record();
-        for (number, public_key) in miner_info(alias, &record)?.useful_revocation_keys() {
+        miner_info(alias, &record)?;
+        for (number, public_key) in record.useful_revocation_keys() {
             open_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)?;
         }
         Ok(())
@@ -280,7 +278,7 @@ pub(crate) fn check_revocable<'r>(
     let RevokedMinerIds::BackTo(miner_id) = revoked else { return Ok(miner_info) };
     let refused = |reason| Err(Error::NotRevocable { alias: alias.clone(), miner_id, reason });
     let is_compromised = |key: &KeyRecord| key.public_key == miner_id;
-    if !record.keys.iter().any(is_compromised) {
+    if !record.keys().iter().any(is_compromised) {
         return Err(Error::ForeignKey { alias: alias.clone(), key: miner_id });
     }
     if miner_id == miner_info.first_miner_id {
@@ -298,7 +296,7 @@ pub(crate) fn begun_revocation(
     record: &IdentityRecord,
     revoked: RevokedMinerIds,
 ) -> Option<RevocationRecord> {
-    let begun = record.miner_info()?.revocation?;
+    let begun = record.revocation()?;
     let is_same = match revoked {
         RevokedMinerIds::All => begun.is_complete,
         RevokedMinerIds::BackTo(miner_id) => {
@@ -313,11 +311,14 @@ fn miner_info<'r>(alias: &Alias, record: &'r IdentityRecord) -> Result<&'r Miner
     record.miner_info().ok_or_else(other)
 }
 
+/// The revocation key that nodes know, with its number.
 fn revocation_key(
     alias: &Alias,
-    record: &MinerInfoRecord,
+    record: &IdentityRecord,
     revocation_keys: &Keystore,
-) -> Result<PrivateKey, Error> {
-    let (number, public_key) = record.known_revocation_key();
-    open_key(revocation_keys, IdentityRecord::key_name(alias, number), &public_key)
+) -> Result<(u32, PrivateKey), Error> {
+    let other = || Error::OtherProtocol { alias: alias.clone(), protocol: "0.2" };
+    let RevocationKeyRecord { number, itself } = record.known_revocation_key().ok_or_else(other)?;
+    let name = IdentityRecord::key_name(alias, number);
+    Ok((number, open_key(revocation_keys, name, &itself.current)?))
 }

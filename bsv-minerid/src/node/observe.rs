@@ -126,7 +126,7 @@ fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
         }
         MinerIdState::Rotated => false,
         MinerIdState::Revoked => {
-            record.miner_info().is_some_and(|own| own.revocation.is_some() || own.is_closed)
+            record.miner_info().is_some() && (record.revocation().is_some() || record.is_closed())
         }
     }
 }
@@ -134,7 +134,7 @@ fn is_explained(record: &IdentityRecord, info: &MinerIdInfo) -> bool {
 /// Whether a node considers another key of the identity current. The current key of this copy may
 /// have been announced in blocks that have left the main chain, or may have been skipped.
 async fn has_current_key(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
-    for key in record.keys.iter().rev().skip(1) {
+    for key in record.keys().iter().rev().skip(1) {
         let info = node.miner_id_info(&key.public_key).await?;
         if info.is_some_and(|info| info.state == MinerIdState::Current) {
             return Ok(true);
@@ -154,21 +154,20 @@ async fn follow_blocks<S: IdentityStore>(
     tip: &ChainTip,
 ) -> Result<(), Error> {
     let before = identity.record();
-    let sightings = &before.sightings;
-    if sightings.reach_beyond(tip.height) {
+    if before.reach_beyond(tip.height) {
         return Ok(());
     }
     let is_awaited = before.awaits_blocks();
     let is_recent = |read_to: BlockRef| tip.height.abs_diff(read_to.height) < MOST_UNREAD;
-    if !is_awaited && sightings.read_to.is_some_and(is_recent) {
+    if !is_awaited && before.read_to.is_some_and(is_recent) {
         return Ok(());
     }
     let mut left = Vec::new();
-    for sighting in &sightings.recent {
-        match node.block_header(&sighting.block.hash).await? {
+    for seen_in in before.steps.iter().filter_map(|step| step.seen.block()) {
+        match node.block_header(&seen_in.hash).await? {
             Some(block) if block.in_main_chain => {}
-            None if sighting.block.height > tip.height => return Ok(()),
-            _ => left.push(sighting.block.hash),
+            None if seen_in.height > tip.height => return Ok(()),
+            _ => left.push(seen_in.hash),
         }
     }
     let mut view = ChainView { left, ..ChainView::default() };
@@ -186,7 +185,7 @@ async fn follow_blocks<S: IdentityStore>(
     // The node's knowledge comes from blocks up to this tip, or from blocks that have left the main
     // chain.
     let tip = node.tip().await?;
-    let read_to = sightings.read_to.filter(|_| is_awaited);
+    let read_to = before.read_to.filter(|_| is_awaited);
     ids.chain.read_blocks.view(node, &tip, read_to, &mut view).await?;
     let mut after = before.clone();
     if after.apply(&Change::Observe(view.clone())).is_err() || after == before {
@@ -214,8 +213,7 @@ fn log(alias: &Alias, before: &IdentityRecord, after: &IdentityRecord) {
             unseen.in_words()
         );
     }
-    let overdue =
-        |record: &IdentityRecord| record.sightings.unseen.clone().filter(Unseen::is_overdue);
+    let overdue = |record: &IdentityRecord| record.unseen.clone().filter(Unseen::is_overdue);
     if let (None, Some(Unseen { since, blocks, own_blocks })) = (overdue(before), overdue(after)) {
         let announced: Vec<_> = announced.into_iter().map(Announcement::in_words).collect();
         tracing::error!(

@@ -90,9 +90,9 @@ fn rotation_after(
         Shown::Earlier(_) if is_of_0_2 => {
             Err(Error::Unseen { alias: alias.clone(), announcement: Announcement::Rotation })
         }
-        Shown::Unanswered(reason) => match record.exposure == Exposure::Known {
+        Shown::Unanswered(reason) => match record.exposure() == Exposure::Known {
             true if !is_of_0_2 || record.has_shown_current_key() => Ok(Rotation::Succeed),
-            _ if is_forced && is_of_0_2 => Ok(Rotation::PassOver(record.sightings.acknowledged)),
+            _ if is_forced && is_of_0_2 => Ok(Rotation::PassOver(record.acknowledged_key().number)),
             _ if is_forced => Ok(Rotation::Succeed),
             _ if record.is_current_key_handed_out() => {
                 Err(Error::NodeNeeded { alias: alias.clone(), reason })
@@ -101,8 +101,8 @@ fn rotation_after(
             _ if is_of_0_2 => Ok(Rotation::PassOver(record.previous_key().number)),
             _ => Ok(Rotation::Succeed),
         },
-        Shown::Unknowable if is_forced && is_of_0_2 && record.exposure == Exposure::Known => {
-            Ok(Rotation::PassOver(record.sightings.acknowledged))
+        Shown::Unknowable if is_forced && is_of_0_2 && record.exposure() == Exposure::Known => {
+            Ok(Rotation::PassOver(record.acknowledged_key().number))
         }
         Shown::Current | Shown::Earlier(_) | Shown::Unknowable => Ok(Rotation::Succeed),
     }
@@ -119,13 +119,13 @@ async fn ask<S: IdentityStore>(
     let is_current_known = is_known(node, &record.current_key().public_key).await?;
     // A node keeps knowing a key that only a block off the main chain has shown; others do not know
     // it. In generation 1.0, the record tells what is announced.
-    let is_rotation_lost = record.sightings.is_repeated
+    let is_rotation_lost = record.is_repeated()
         && record.vctx().is_some()
         && record.announcements().contains(&Announcement::Rotation);
     if is_current_known && !is_rotation_lost && !record.is_lost() {
         return Ok(Shown::Current);
     }
-    if record.sightings.reach_beyond(node.tip().await?.height) {
+    if record.reach_beyond(node.tip().await?.height) {
         return Ok(Shown::Unanswered("it lacks blocks that were read already".to_owned()));
     }
     if record.is_lost() && !node.has_all_blocks().await? {
@@ -137,10 +137,7 @@ async fn ask<S: IdentityStore>(
     if is_unfamiliar(node, &record).await? {
         return Ok(Shown::Unfamiliar);
     }
-    Ok(match last_shown(node, &record).await? {
-        Some(last) => Shown::Earlier(last),
-        None => Shown::Unanswered("it knows no key of the alias".to_owned()),
-    })
+    last_shown(node, &record).await
 }
 
 /// Whether a node that has all blocks knows no key of the identity.
@@ -156,36 +153,40 @@ async fn is_unfamiliar(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, 
 /// Whether a node has all blocks, among them those that were read for the identity.
 async fn has_all_blocks(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
     let tip = node.tip().await?;
-    Ok(!record.sightings.reach_beyond(tip.height) && node.has_all_blocks().await?)
+    Ok(!record.reach_beyond(tip.height) && node.has_all_blocks().await?)
 }
 
-/// The number of the last key that blocks of the main chain have shown, or `None` if the node knows
-/// no key.
-async fn last_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<Option<u32>, Error> {
-    let acknowledged = record.sightings.acknowledged;
-    if record.sightings.is_repeated {
-        return Ok(Some(acknowledged));
+/// The last key that blocks of the main chain have shown, if it is not the current one.
+async fn last_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<Shown, Error> {
+    let acknowledged = Shown::Earlier(record.acknowledged_key().number);
+    if record.is_repeated() {
+        return Ok(acknowledged);
     }
     let mut is_any_known = false;
-    for key in record.keys.iter().rev() {
+    for key in record.keys().iter().rev() {
         match node.miner_id_info(&key.public_key).await? {
-            Some(info) if info.state == MinerIdState::Current => return Ok(Some(key.number)),
+            Some(info) if info.state == MinerIdState::Current => {
+                return Ok(Shown::Earlier(key.number));
+            }
             info => is_any_known |= info.is_some(),
         }
     }
-    Ok(is_any_known.then_some(acknowledged))
+    Ok(match is_any_known {
+        true => acknowledged,
+        false => Shown::Unanswered("it knows no key of the alias".to_owned()),
+    })
 }
 
 /// Whether no key of the identity was ever in a block, as far as a node that has all blocks can
 /// tell.
 pub(crate) async fn nobody_knows(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
-    Ok(record.exposure != Exposure::Known
+    Ok(record.exposure() != Exposure::Known
         && !is_any_known(node, record).await?
         && has_all_blocks(node, record).await?)
 }
 
 async fn is_any_known(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
-    for key in record.keys.iter().rev() {
+    for key in record.keys().iter().rev() {
         if is_known(node, &key.public_key).await? {
             return Ok(true);
         }

@@ -19,10 +19,7 @@ pub(crate) async fn tell_of_revocation<S: IdentityStore>(
     identity: &Identity,
 ) -> Result<(), Error> {
     let record = identity.record();
-    let Some(miner_info) = record.miner_info().filter(|own| !own.is_closed) else { return Ok(()) };
-    let Some(untold) = miner_info.revocation.filter(|revocation| !revocation.is_told) else {
-        return Ok(());
-    };
+    let Some(untold) = record.untold_revocation() else { return Ok(()) };
     match tell(node, &record, &untold).await {
         Ok(()) => note_told(ids, identity.alias(), untold.message).await,
         Err(error @ NodeError::Rejected { .. }) => {
@@ -51,7 +48,7 @@ pub(crate) async fn tell(
     record: &IdentityRecord,
     begun: &RevocationRecord,
 ) -> Result<(), NodeError> {
-    let Some(miner_info) = record.miner_info() else { return Ok(()) };
+    let Some(revocation_key) = record.revocation_key() else { return Ok(()) };
     let info = node.miner_id_info(&record.current_key().public_key).await?;
     let has_heard = match info {
         // Once a block has shown the revocation, telling the node again would revoke the new miner
@@ -65,7 +62,7 @@ pub(crate) async fn tell(
     }
     let message = begun.message;
     node.revoke_miner_id(&MinerIdRevocation {
-        revocation_key: miner_info.revocation_key.current,
+        revocation_key: revocation_key.current,
         miner_id: record.previous_key().public_key,
         compromised: message.compromised,
         revocation_key_signature: message.revocation_key_signature,

@@ -146,7 +146,7 @@ async fn plan<S: IdentityStore>(
     let record = ids.get(alias.as_str())?.record();
     let own = record.miner_info().ok_or_else(|| Error::VctxNeeded(alias.clone()))?;
     // Documents of a closed identity do not matter.
-    if !own.is_closed && !is_shown(node, &record).await? {
+    if !record.is_closed() && !is_shown(node, &record).await? {
         return Err(Error::UpgradeUnseen(alias.clone()));
     }
     let key = match vctx_key(ids, alias).await {
@@ -198,7 +198,7 @@ async fn found_coins(node: &NodeRpc, owner: &Address) -> Result<Vec<Coin>, Error
 /// Whether a block of the main chain shows the identity with a document of generation 1.0. The
 /// block is the last one that the node knows of this miner.
 async fn is_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<bool, Error> {
-    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key).collect();
+    let keys: Vec<_> = record.keys().iter().map(|key| key.public_key).collect();
     let Some(block) = node.latest_block_of(&keys).await? else { return Ok(false) };
     let Some(gathered) = gather(node, &block, &DataCache::default()).await? else {
         return Ok(false);

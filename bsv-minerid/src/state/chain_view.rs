@@ -1,10 +1,12 @@
 use bsv_tx::{BlockHash, PublicKey};
+use serde::{Deserialize, Serialize};
 
 use crate::state::miner_id_info::{MinerIdInfo, MinerIdState};
 use crate::verify::Claim;
 
 /// A block of the main chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockRef {
     /// The height. The first block has height 0.
     pub height: u32,
@@ -41,9 +43,9 @@ pub struct Shown {
     pub claim: Option<Claim>,
 }
 
-/// Where an announcement was seen.
+/// Where an announcement was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum Found {
     Nowhere,
     In(BlockRef),
     /// In a block that was not read.
@@ -51,14 +53,14 @@ pub(super) enum Seen {
 }
 
 impl ChainView {
-    /// Where an identity with this claim was seen. An unreadable identity counts if the node knows
+    /// Where an identity with this claim was found. An unreadable identity counts if the node knows
     /// of the announcement.
-    pub(super) fn find(&self, node_says_so: bool, says: impl Fn(&Claim) -> bool) -> Seen {
+    pub(super) fn find(&self, node_says_so: bool, says: impl Fn(&Claim) -> bool) -> Found {
         let is_it = |shown: &&Shown| shown.claim.as_ref().map_or(node_says_so, &says);
         match self.shown.iter().find(is_it) {
-            Some(shown) => Seen::In(shown.block),
-            None if self.is_complete || !node_says_so => Seen::Nowhere,
-            None => Seen::Somewhere,
+            Some(shown) => Found::In(shown.block),
+            None if self.is_complete || !node_says_so => Found::Nowhere,
+            None => Found::Somewhere,
         }
     }
 

@@ -5,8 +5,9 @@ use crate::miner_info_script::Revocation;
 use crate::operator_members::OperatorMembers;
 use crate::state::chain_view::ChainView;
 use crate::state::key::KeyRecord;
-use crate::state::miner_info_record::{MinerInfoRecord, Reference, RevocationRecord};
+use crate::state::miner_info_record::{MinerInfoRecord, Reference, RevocationKeyRecord};
 use crate::state::record::{Exposure, IdentityRecord, Protocol};
+use crate::state::step::{Deed, RevocationRecord, Seen, Step};
 use crate::state::vctx::{LeftVctx, Vctx, VctxView};
 use crate::succession::Succession;
 
@@ -80,8 +81,6 @@ pub enum Change {
         key: Option<KeyRecord>,
         /// The revocation in documents.
         message: Revocation,
-        /// What documents say about the revocation key: it follows itself.
-        revocation_key: Succession,
     },
     /// The node has accepted the revocation.
     NoteRevocationTold(Revocation),
@@ -139,24 +138,30 @@ impl IdentityRecord {
             }
             Change::NoteReference(reference) => self.miner_info_mut()?.note_reference(*reference),
             Change::RollRevocationKey { from, number, announced, acknowledged } => {
-                self.miner_info_mut()?.roll(*from, *number, *announced, *acknowledged)?;
-                self.leave_document_key();
-                self.handed_out = false;
+                self.miner_info_mut()?;
+                if self.revocation_key_number() != Some(*from) {
+                    return Err("its revocation key was rolled");
+                }
+                let key = RevocationKeyRecord { number: *number, itself: *acknowledged };
+                let announced = *announced;
+                self.add(Deed::RevocationKey { announced, key }, *self.current_key());
             }
-            Change::BeginRevocation { from, key, message, revocation_key } => {
-                return self.begin_revocation(*from, *key, *message, *revocation_key);
+            Change::BeginRevocation { from, key, message } => {
+                return self.begin_revocation(*from, *key, *message);
             }
-            Change::NoteRevocationTold(message) => match &mut self.miner_info_mut()?.revocation {
-                Some(begun) if begun.message == *message => begun.is_told = true,
-                _ => {}
-            },
-            Change::Close => self.miner_info_mut()?.is_closed = true,
+            Change::NoteRevocationTold(message) => {
+                self.miner_info_mut()?;
+                self.note_revocation_told(message);
+            }
+            Change::Close => {
+                self.miner_info_mut()?;
+                let Step { key, is_handed_out, .. } = *self.last_step();
+                self.steps.push(Step { is_handed_out, ..Step::new(Deed::Closed, key) });
+            }
             Change::Observe(view) => self.observe(view),
             Change::Confirm => {
-                let current = self.current_key().number;
-                self.miner_info_mut()?.confirm();
-                self.sightings.acknowledged = current;
-                self.exposure = Exposure::Known;
+                self.miner_info_mut()?;
+                self.confirm();
             }
             Change::Delete => {
                 if !self.is_closed() {
@@ -177,118 +182,156 @@ impl IdentityRecord {
         if self.current_key().number != from {
             return Err("its key was rotated");
         }
-        self.vouching = match rotation {
-            Rotation::Succeed => None,
+        let after = match rotation {
+            Rotation::Succeed => from,
             Rotation::PassOver(vouching) => {
-                if !self.keys.iter().any(|key| key.number == vouching) {
-                    return Err("it has no such key");
-                }
-                if let Protocol::MinerInfo(_) = self.protocol {
-                    self.sightings.acknowledged = vouching;
-                }
-                Some(vouching)
+                self.pass_over_to(vouching)?;
+                vouching
             }
-            Rotation::Replace if self.exposure == Exposure::Known => {
+            Rotation::Replace if self.exposure() == Exposure::Known => {
                 return Err("a node knows its key");
             }
             Rotation::Replace | Rotation::BeginAnew => {
-                self.exposure = Exposure::Kept;
-                self.sightings.forget();
+                self.forget();
                 self.begin_with(&key);
-                Some(key.number)
+                key.number
             }
         };
-        self.leave_document_key();
-        self.keys.push(key);
-        self.handed_out = false;
+        self.add(Deed::Key { after }, key);
         Ok(())
+    }
+
+    /// Adds a step of which no document was handed out.
+    fn add(&mut self, deed: Deed, key: KeyRecord) {
+        self.steps.push(Step::new(deed, key));
+    }
+
+    /// Skips the keys after this one, which no block shows.
+    fn pass_over_to(&mut self, vouching: u32) -> Result<(), &'static str> {
+        let place = self.place_of(vouching).ok_or("it has no such key")?;
+        let is_earlier = self.place_of(self.acknowledged_key().number) > Some(place);
+        if is_earlier || self.miner_info().is_some() {
+            self.acknowledge(place);
+        }
+        Ok(())
+    }
+
+    /// Makes the key at this place the last one that counts as shown.
+    fn acknowledge(&mut self, place: usize) {
+        let is_known = self.exposure() == Exposure::Known;
+        let is_shown_key = |step: &&mut Step| step.is_of_key() && step.seen.is_shown();
+        for step in self.steps[place + 1..].iter_mut().filter(is_shown_key) {
+            step.seen = if step.seen.was_lost() { Seen::Lost } else { Seen::HandedOut };
+        }
+        let step = &mut self.steps[place];
+        match is_known {
+            true if step.seen.is_shown() => {}
+            true => step.seen = Seen::Final,
+            false => self.begins_with = step.key.number,
+        }
+    }
+
+    /// Forgets what blocks have shown of keys that count no more. The revocation keys go on.
+    fn forget(&mut self) {
+        for step in &mut self.steps {
+            step.seen = match step.seen.is_shown() && !step.is_of_key() {
+                true => Seen::Final,
+                false => Seen::Never,
+            };
+        }
+        self.unseen = None;
     }
 
     /// Begins with this key. Nobody knows another key, so no key has to vouch for it.
     pub(super) fn begin_with(&mut self, first: &KeyRecord) {
-        self.sightings.acknowledged = first.number;
-        self.vouching = Some(first.number);
+        self.begins_with = first.number;
+        let place = self.place_of(first.number).unwrap_or(self.steps.len());
+        for step in &mut self.steps[place..] {
+            if let Deed::Key { after } = &mut step.deed {
+                *after = first.number;
+            }
+        }
         if let Protocol::MinerInfo(record) = &mut self.protocol {
             record.first_miner_id = first.public_key;
         }
     }
 
-    fn note_handed_out(&mut self, number: u32) {
+    pub(crate) fn note_handed_out(&mut self, number: u32) {
         if self.current_key().number == number {
-            self.handed_out = true;
+            self.last_step_mut().is_handed_out = true;
             self.note_shown();
-            if let Protocol::MinerInfo(record) = &mut self.protocol {
-                record.document_key = None;
-            }
         }
     }
 
     fn note_shown(&mut self) {
-        if self.exposure == Exposure::Kept {
-            self.exposure = Exposure::HandedOut;
+        let last = self.last_step_mut();
+        if last.seen == Seen::Never {
+            last.seen = Seen::HandedOut;
         }
     }
 
     fn upgrade(&mut self, record: &MinerInfoRecord) -> Result<(), &'static str> {
-        match &self.protocol {
-            // The documents announce the last rotation once more.
-            Protocol::Vctx(vctx) => {
-                // Blocks that have shown it may still leave the chain, or have already left it.
-                let left_vctx = LeftVctx::of(vctx);
-                self.sightings.acknowledged = self.previous_key().number;
-                self.sightings.unseen = None;
-                let mut record = MinerInfoRecord { left_vctx, ..record.clone() };
-                if self.exposure != Exposure::Kept {
-                    record.announce_first_revocation_key();
-                }
-                self.protocol = Protocol::MinerInfo(Box::new(record));
-                self.handed_out = true;
-                Ok(())
-            }
-            Protocol::MinerInfo(_) => Err("it is of protocol 1.0 already"),
+        let Protocol::Vctx(vctx) = &self.protocol else {
+            return Err("it is of protocol 1.0 already");
+        };
+        let record = MinerInfoRecord { left_vctx: LeftVctx::of(vctx), ..record.clone() };
+        // Documents announce the last rotation once more.
+        if let Some(place) = self.place_of(self.previous_key().number) {
+            self.acknowledge(place);
         }
+        self.unseen = None;
+        self.protocol = Protocol::MinerInfo(Box::new(record));
+        if self.exposure() != Exposure::Kept {
+            self.add(Deed::Upgraded, *self.current_key());
+        }
+        self.last_step_mut().is_handed_out = true;
+        Ok(())
     }
 
-    /// Begins a revocation. A complete one returns to the last key that a block has shown, because
-    /// nodes accept it from no other key.
     fn begin_revocation(
         &mut self,
         from: u32,
         key: Option<KeyRecord>,
         message: Revocation,
-        revocation_key: Succession,
     ) -> Result<(), &'static str> {
         if self.current_key().number != from {
             return Err("its key was rotated");
         }
         let known = *self.previous_key();
-        self.leave_document_key();
-        let record = self.miner_info_mut()?;
-        record.withhold_roll(revocation_key);
-        let is_complete = key.is_none();
-        record.revocation = Some(RevocationRecord {
+        let revocation_key = self.known_revocation_key().ok_or("it is of protocol 0.2")?.number;
+        let revocation = RevocationRecord {
             message,
-            is_complete,
+            is_complete: key.is_none(),
             is_told: false,
-            revocation_key: Some(revocation_key),
-        });
-        if is_complete {
-            self.keys.retain(|key| key.number != known.number);
-        }
-        self.keys.push(key.unwrap_or(known));
-        self.handed_out = false;
+            miner_id: known.number,
+            revocation_key,
+        };
+        self.add(Deed::Revoked(revocation), key.unwrap_or(known));
         Ok(())
     }
 
-    /// Keeps the current key for references to miner-info transactions whose documents it has
-    /// signed.
-    fn leave_document_key(&mut self) {
-        let current = self.current_key().number;
-        if self.handed_out
-            && let Protocol::MinerInfo(record) = &mut self.protocol
-        {
-            record.document_key = Some(current);
+    fn note_revocation_told(&mut self, message: &Revocation) {
+        for step in &mut self.steps {
+            match &mut step.deed {
+                Deed::Revoked(begun) if begun.message == *message => begun.is_told = true,
+                _ => {}
+            }
         }
+    }
+
+    fn confirm(&mut self) {
+        let current = *self.current_key();
+        for step in &mut self.steps {
+            let is_skipped = step.is_of_key() && step.key != current;
+            step.seen = match step.seen.is_shown() || is_skipped {
+                true => step.seen.settled(),
+                false => Seen::Final,
+            };
+        }
+    }
+
+    pub(super) fn last_step_mut(&mut self) -> &mut Step {
+        self.steps.last_mut().expect("an identity always has a key")
     }
 
     fn vctx_mut(&mut self) -> Result<&mut Vctx, &'static str> {

@@ -1,9 +1,10 @@
 //! The effects of a change on keys and on access, for the audit log.
 
 use bsv_store::KeyEvent;
+use bsv_tx::Transaction;
 
 use crate::alias::Alias;
-use crate::state::{IdentityRecord, MinerInfoRecord, Vctx};
+use crate::state::{IdentityRecord, Vctx};
 
 /// The events of the keys of an identity that changed from `before` to `after`. For a new identity,
 /// `origin` tells whether its keys were made or imported.
@@ -14,9 +15,9 @@ pub(super) fn key_events(
     origin: KeyEvent,
 ) -> Vec<(KeyEvent, String)> {
     let mut events = Vec::new();
-    let is_known =
-        |number| before.is_some_and(|before| before.keys.iter().any(|key| key.number == number));
-    for key in after.keys.iter().filter(|key| !is_known(key.number)) {
+    let known = before.map(IdentityRecord::keys).unwrap_or_default();
+    let is_known = |number| known.iter().any(|key| key.number == number);
+    for key in after.keys().iter().filter(|key| !is_known(key.number)) {
         events.push((origin, IdentityRecord::key_name(alias, key.number)));
     }
     if let Some(before) = before {
@@ -45,8 +46,7 @@ pub(super) fn key_events(
         }
         _ => {}
     }
-    let before = before.and_then(IdentityRecord::miner_info);
-    if let Some(after) = after.miner_info() {
+    if after.miner_info().is_some() {
         events.extend(miner_info_events(alias, before, after, origin));
     }
     events
@@ -58,19 +58,20 @@ fn revocation_key_name(alias: &Alias, number: u32) -> String {
 
 fn miner_info_events(
     alias: &Alias,
-    before: Option<&MinerInfoRecord>,
-    after: &MinerInfoRecord,
+    before: Option<&IdentityRecord>,
+    after: &IdentityRecord,
     origin: KeyEvent,
 ) -> Vec<(KeyEvent, String)> {
     let revocation_key = |number| revocation_key_name(alias, number);
     let mut events = Vec::new();
-    let old = before.map(|before| before.revocation_key_number);
-    if old != Some(after.revocation_key_number) {
-        events.push((origin, revocation_key(after.revocation_key_number)));
+    let old = before.and_then(IdentityRecord::revocation_key_number);
+    let new = after.revocation_key_number();
+    if old != new {
+        events.extend(new.map(|new| (origin, revocation_key(new))));
         events.extend(old.map(|old| (KeyEvent::Rotated, revocation_key(old))));
     }
-    if before.and_then(|before| before.revocation).is_none()
-        && let Some(revocation) = &after.revocation
+    if before.and_then(IdentityRecord::revocation).is_none()
+        && let Some(revocation) = after.revocation()
     {
         let subject = match revocation.is_complete {
             true => alias.to_string(),
@@ -78,10 +79,13 @@ fn miner_info_events(
         };
         events.push((KeyEvent::Revoked, subject));
     }
-    if let Some(sweep) = &after.left_vctx.sweep
-        && before.is_none_or(|before| before.left_vctx.sweep.as_ref() != Some(sweep))
-    {
-        events.push((KeyEvent::VctxSwept, format!("{alias} by {}", sweep.txid())));
-    }
+    let new_sweep = sweep(after).filter(|new| before.and_then(sweep) != Some(*new));
+    events.extend(
+        new_sweep.map(|sweep| (KeyEvent::VctxSwept, format!("{alias} by {}", sweep.txid()))),
+    );
     events
+}
+
+fn sweep(record: &IdentityRecord) -> Option<&Transaction> {
+    record.miner_info()?.left_vctx.sweep.as_ref()
 }

@@ -154,7 +154,7 @@ fn coinbase2(ids: &MinerIds<RedbIdentityStore>, body: &Value) -> (u16, String) {
 fn rotate(ids: &MinerIds<RedbIdentityStore>, alias: &Alias) -> Result<(), Error> {
     let key = ids.get(alias.as_str())?.public_key();
     ids.note_shown(alias)?;
-    if ids.get(alias.as_str())?.record().exposure == Exposure::HandedOut {
+    if ids.get(alias.as_str())?.record().exposure() == Exposure::HandedOut {
         let info = MinerIdInfo {
             miner_id: key,
             state: MinerIdState::Current,

@@ -283,7 +283,7 @@ fn hand_outs_that_could_not_be_recorded_are_recorded_later() {
 /// Waits until the store says that a document by the current key was handed out.
 fn await_note(ids: &MinerIds<FailingStore>, name: &str) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !ids.store().identity(&alias(name)).unwrap().handed_out {
+    while !ids.store().identity(&alias(name)).unwrap().is_handed_out() {
         assert!(Instant::now() < deadline);
         thread::sleep(Duration::from_millis(5));
     }
@@ -360,7 +360,7 @@ fn a_note_that_failed_is_not_tried_again_by_each_request() {
     assert!(switch.changes() < 10, "{} attempts", switch.changes());
     switch.set(Fault::None);
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !ids.store().identity(&alias("pool")).unwrap().handed_out {
+    while !ids.store().identity(&alias("pool")).unwrap().is_handed_out() {
         assert!(Instant::now() < deadline);
         pool.output_script(1).unwrap();
         thread::sleep(Duration::from_millis(5));

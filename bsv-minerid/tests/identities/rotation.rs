@@ -78,7 +78,7 @@ fn that_a_document_was_handed_out_is_on_the_disk_before_it_is_answered() {
     assert_eq!(pool.output_script_if_noted(1).unwrap(), None);
     let script = pool.output_script(1).unwrap();
     assert_eq!(pool.output_script_if_noted(1).unwrap(), Some(script));
-    assert!(place_record(&ids, "pool").handed_out && pool.record().handed_out);
+    assert!(place_record(&ids, "pool").is_handed_out() && pool.record().is_handed_out());
     ids.record_hand_outs().unwrap();
     drop((pool, ids));
     let ids = place.open();
@@ -176,7 +176,7 @@ fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
     for _ in 0..2 {
         let key = ids.rotate_without_node(&alias("pool"), false).unwrap();
         assert_eq!(named_keys(&ids, "pool"), [key, key]);
-        assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::Kept);
+        assert_eq!(ids.get("pool").unwrap().record().exposure(), Exposure::Kept);
     }
     drop(ids);
     let ids = place.open();
@@ -184,7 +184,7 @@ fn a_key_of_which_no_document_was_handed_out_vouches_for_none() {
     let first = ids.get("pool").unwrap().public_key();
     let second = ids.rotate_without_node(&alias("pool"), false).unwrap();
     assert_eq!(named_keys(&ids, "pool"), [first, second]);
-    assert_eq!(ids.get("pool").unwrap().record().exposure, Exposure::HandedOut);
+    assert_eq!(ids.get("pool").unwrap().record().exposure(), Exposure::HandedOut);
     let third = ids.rotate_without_node(&alias("pool"), false).unwrap();
     assert_eq!(named_keys(&ids, "pool"), [second, third]);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bsv_minerid::formats::{Revocation, Succession};
 use bsv_minerid::store::{
     Announcement, BlockRef, ChainView, Change, Exposure, IdentityRecord, KeyRecord, MinerIdInfo,
-    MinerIdState, MinerInfoRecord, Protocol, Rotation, Shown, Vctx,
+    MinerIdState, MinerInfoRecord, Protocol, RevocationKeyRecord, Rotation, Seen, Shown, Vctx,
 };
 use bsv_minerid::verify::{Claim, RevocationKeys};
 use bsv_tx::{BlockHash, PrivateKey, PublicKey};
@@ -197,9 +197,10 @@ impl World {
 
     /// The service's work at each tip.
     fn observe(&mut self) {
-        let own = &self.record.sightings;
+        let own = &self.record;
         let is_left = |hash: &BlockHash| self.chain.iter().all(|block| block.hash != *hash);
-        let left = own.recent.iter().map(|sighting| sighting.block.hash).filter(is_left);
+        let left = own.steps.iter().filter_map(|step| Some(step.seen.block()?.hash));
+        let left = left.filter(is_left);
         let mut view = ChainView { left: left.collect(), ..ChainView::default() };
         let floor =
             own.read_to.map_or(self.height() - 6, |block| block.height.min(self.height() - 6));
@@ -214,22 +215,20 @@ impl World {
         let mut after = self.record.clone();
         let left = ChainView { left: view.left.clone(), ..ChainView::default() };
         after.apply(&Change::Observe(left)).unwrap();
-        let keys = after.unacknowledged_keys().iter();
+        let keys = after.unacknowledged_keys().into_iter();
         view.known = keys.filter_map(|key| self.own.keys.get(&key.public_key).copied()).collect();
         self.record.apply(&Change::Observe(view)).unwrap();
     }
 
     fn document(&self) -> Claim {
-        let own = self.own_record();
-        let revocation = own.revocation.map(|revocation| revocation.message.compromised);
+        let revocation_key = self.record.revocation_key();
+        let revocation = self.record.revocation().map(|it| it.message.compromised);
         Claim {
             version: "0.3".to_owned(),
             miner_id: self.record.current_key().public_key,
             previous_miner_id: self.record.previous_key().public_key,
-            revocation_keys: Some(RevocationKeys {
-                current: own.revocation_key.current,
-                previous: own.revocation_key.previous,
-            }),
+            revocation_keys: revocation_key
+                .map(|Succession { previous, current, .. }| RevocationKeys { current, previous }),
             compromised_miner_id: revocation.map(|key| key.to_string()),
             vctx: None,
             data_refs: Vec::new(),
@@ -249,17 +248,16 @@ impl World {
 
     /// Whether a complete revocation is announced by a key that only lost blocks have shown.
     fn revokes_what_was_lost(&self) -> bool {
-        let own = self.own_record();
         let is_lost = |hash: &BlockHash| self.chain.iter().all(|block| block.hash != *hash);
         let is_key_lost =
-            self.record.sightings.recent.iter().any(|sighting| is_lost(&sighting.block.hash));
-        own.revocation.is_some_and(|revocation| revocation.is_complete)
-            && (is_key_lost || self.record.exposure == Exposure::HandedOut)
+            self.record.sightings().iter().any(|sighting| is_lost(&sighting.block.hash));
+        self.record.revocation().is_some_and(|revocation| revocation.is_complete)
+            && (is_key_lost || self.record.exposure() == Exposure::HandedOut)
     }
 
     fn mine(&mut self) {
         self.observe();
-        if self.own_record().is_closed {
+        if self.record.is_closed() {
             return self.add_block(None);
         }
         let handed_out = Change::NoteHandedOut(self.record.current_key().number);
@@ -282,9 +280,9 @@ impl World {
             self.observe();
         }
         let from = self.record.current_key().number;
-        let last = self.record.keys.iter().map(|key| key.number).max().unwrap();
+        let last = self.record.keys().iter().map(|key| key.number).max().unwrap();
         let is_revoking = self.is_announced(&[PartialRevocation, CompleteRevocation]);
-        let is_idle = !is_revoking && !self.own_record().is_closed;
+        let is_idle = !is_revoking && !self.record.is_closed();
         match step {
             Step::Rotate { is_forced } => {
                 if is_idle && (is_forced || !self.is_announced(&[Announcement::Rotation])) {
@@ -311,13 +309,13 @@ impl World {
 
     /// Whether the own node knows no key of the identity.
     fn is_unknown(&self) -> bool {
-        self.record.keys.iter().all(|key| !self.own.keys.contains_key(&key.public_key))
+        self.record.keys().iter().all(|key| !self.own.keys.contains_key(&key.public_key))
     }
 
     /// Rotates as the service does, after asking the node.
     fn rotation(&self) -> Rotation {
-        let is_lost = self.record.sightings.is_repeated;
-        match self.record.exposure {
+        let is_lost = self.record.is_repeated();
+        match self.record.exposure() {
             Exposure::Known => Rotation::Succeed,
             Exposure::HandedOut if !is_lost && !self.is_unknown() => Rotation::Succeed,
             Exposure::HandedOut | Exposure::Kept => Rotation::Replace,
@@ -326,7 +324,7 @@ impl World {
 
     fn roll(&mut self) {
         let new = PrivateKey::generate().unwrap();
-        let from = self.own_record().revocation_key_number;
+        let from = self.record.revocation_key_number().unwrap();
         let current = &self.revocation_keys[from as usize - 1];
         let change = Change::RollRevocationKey {
             from,
@@ -345,15 +343,14 @@ impl World {
         if !is_complete && compromised == own.first_miner_id {
             return;
         }
-        let (number, public_key) = own.known_revocation_key();
+        let RevocationKeyRecord { number, itself } = self.record.known_revocation_key().unwrap();
         let revocation_key = &self.revocation_keys[number as usize - 1];
-        assert_eq!(revocation_key.public_key(), public_key);
+        assert_eq!(revocation_key.public_key(), itself.current);
         let change = Change::BeginRevocation {
             from,
             key: (!is_complete).then(|| key(last + 1)),
             // Other tests check signatures.
             message: Revocation::sign(compromised, revocation_key, revocation_key).unwrap(),
-            revocation_key: Succession::sign(revocation_key, public_key).unwrap(),
         };
         self.record.apply(&change).unwrap();
         self.own.revoke(&known.public_key, &compromised);
@@ -366,19 +363,20 @@ impl World {
         }
         self.observe();
         assert_eq!(self.record.announcements(), [], "{:#?}", self.record);
-        assert_eq!(self.record.sightings.unseen, None);
+        assert_eq!(self.record.unseen, None);
         if self.excused > 0 {
             return;
         }
         let (others, _) = self.others();
         let current = self.record.current_key().public_key;
-        let own = self.own_record();
-        let expected = if own.is_closed { MinerIdState::Revoked } else { MinerIdState::Current };
+        let is_closed = self.record.is_closed();
+        let expected = if is_closed { MinerIdState::Revoked } else { MinerIdState::Current };
         assert_eq!(others.state(&current), Some(expected));
         assert_eq!(others.miners.len(), 1, "{:#?}", others.keys);
-        if !own.is_closed {
-            assert_eq!(others.revocation_key(&current), Some(own.revocation_key.current));
-            assert_eq!(own.known_revocation_key().0, own.revocation_key_number);
+        if !is_closed {
+            let known = self.record.known_revocation_key().unwrap();
+            assert_eq!(others.revocation_key(&current), Some(known.itself.current));
+            assert_eq!(Some(known.number), self.record.revocation_key_number());
         }
     }
 }
@@ -395,8 +393,8 @@ fn what_a_lost_block_has_shown_is_seen_in_the_one_that_takes_its_place() {
     world.add_block(rotation);
     world.observe();
     assert_eq!(world.record.announcements(), []);
-    let sighting = world.record.sightings.recent.last().unwrap();
-    assert_eq!(sighting.block, world.block_ref(world.height()));
+    let sightings = world.record.sightings();
+    assert_eq!(sightings.last().unwrap().block, world.block_ref(world.height()));
 }
 
 /// The copy was made before a block showed the announcement. The later announcements came from the
@@ -432,7 +430,7 @@ fn what_own_blocks_announce_in_vain_is_overdue() {
     // The document names the earlier key, as if the node had ignored the rotation.
     let ignored = world.chain[8].claim.clone();
     world.observe();
-    let is_overdue = |world: &World| world.record.sightings.unseen.clone().unwrap().is_overdue();
+    let is_overdue = |world: &World| world.record.unseen.clone().unwrap().is_overdue();
     for _ in 0..3 {
         assert!(!is_overdue(&world));
         world.add_block(None);
@@ -443,7 +441,7 @@ fn what_own_blocks_announce_in_vain_is_overdue() {
     assert!(is_overdue(&world));
     world.mine();
     world.observe();
-    assert_eq!((world.record.announcements(), &world.record.sightings.unseen), (vec![], &None));
+    assert_eq!((world.record.announcements(), &world.record.unseen), (vec![], &None));
 }
 
 #[test]
@@ -454,7 +452,7 @@ fn what_no_block_shows_for_three_days_is_overdue() {
     let look = |world: &mut World, height| {
         let view = ChainView { tip: Some(height), is_complete: true, ..ChainView::default() };
         world.record.apply(&Change::Observe(view)).unwrap();
-        world.record.sightings.unseen.clone().unwrap().is_overdue()
+        world.record.unseen.clone().unwrap().is_overdue()
     };
     let begun = world.height();
     assert!(!look(&mut world, begun + 431));
@@ -466,7 +464,7 @@ fn what_no_block_shows_for_three_days_is_overdue() {
 fn a_lost_block_takes_back_what_it_has_shown_of_generation_0_2() {
     let [first, second] = [key(1), key(2)];
     let mut record = IdentityRecord::new(first, Protocol::Vctx(Vctx::None));
-    record.exposure = Exposure::Known;
+    record.steps[0].seen = Seen::Final;
     record.apply(&Change::Rotate { rotation: Rotation::Succeed, from: 1, key: second }).unwrap();
     assert_eq!(record.announcements(), [Announcement::Rotation]);
     let info = |state| MinerIdInfo {

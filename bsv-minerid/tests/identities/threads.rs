@@ -57,7 +57,7 @@ fn documents_built_during_rotations_name_exactly_the_key_that_signed_them() {
         for _ in 0..ROTATIONS {
             ids.rotate_without_node(&alias("pool"), false).unwrap();
             // The first document by a key waits for changes, which otherwise leave it no gap.
-            while !ids.get("pool").unwrap().record().handed_out {
+            while !ids.get("pool").unwrap().record().is_handed_out() {
                 thread::yield_now();
             }
         }
@@ -65,7 +65,7 @@ fn documents_built_during_rotations_name_exactly_the_key_that_signed_them() {
         builders.into_iter().flat_map(|builder| builder.join().unwrap()).collect()
     });
     let keys: Vec<_> =
-        ids.get("pool").unwrap().record().keys.iter().map(|key| key.public_key).collect();
+        ids.get("pool").unwrap().record().keys().iter().map(|key| key.public_key).collect();
     assert_eq!(keys.len(), 1 + ROTATIONS);
     let place_of = |key| keys.iter().position(|other| *other == key).unwrap();
     for [previous, current] in &seen {
@@ -92,9 +92,9 @@ fn rotations_at_once_all_count() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let record = ids.get("pool").unwrap().record();
-    let numbers: Vec<_> = record.keys.iter().map(|key| key.number).collect();
+    let numbers: Vec<_> = record.keys().iter().map(|key| key.number).collect();
     assert_eq!(numbers, (1..=1 + 2 * EACH).collect::<Vec<_>>());
-    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key).collect();
+    let keys: Vec<_> = record.keys().iter().map(|key| key.public_key).collect();
     assert!(answered.iter().all(|key| keys[1..].contains(key)));
     assert_eq!(keys[0], first);
     drop(ids);

@@ -6,9 +6,9 @@ use std::fmt::Debug;
 
 use bsv_minerid::formats::{OperatorDataRefs, OperatorMembers, Revocation, Succession};
 use bsv_minerid::store::{
-    Announcement, BlockRef, Change, Exposure, IdentityRecord, IdentityStore, IdentityStoreError,
-    KeyRecord, LeftVctx, MinerInfoRecord, Protocol, Reference, RevocationRecord, Rotation, Sighted,
-    Sighting, Sightings, Unseen, Vctx, VctxView,
+    Announcement, BlockRef, Change, Deed, IdentityRecord, IdentityStore, IdentityStoreError,
+    KeyRecord, LeftVctx, MinerInfoRecord, Protocol, Reference, RevocationKeyRecord,
+    RevocationRecord, Rotation, Seen, Step, Unseen, Vctx, VctxView,
 };
 use bsv_minerid::{Alias, CanonicalJson};
 use bsv_store::KeyEvent;
@@ -152,12 +152,12 @@ fn rotate(store: &impl IdentityStore) {
     let other = store.identity(&alias("b")).unwrap();
     assert_conflict(&a, rotate_key(store, &a, 2, second));
     let record = rotate_key(store, &a, 1, second).unwrap();
-    assert_eq!(record.keys, [first, second]);
+    assert_eq!(record.keys(), [first, second]);
     assert_eq!((record.previous_key(), record.current_key()), (&first, &second));
-    assert!(!record.handed_out);
+    assert!(!record.is_handed_out());
     assert_conflict(&a, rotate_key(store, &a, 1, third));
     assert_eq!(store.identity(&a).unwrap(), record);
-    assert_eq!(rotate_key(store, &a, 2, third).unwrap().keys, [first, second, third]);
+    assert_eq!(rotate_key(store, &a, 2, third).unwrap().keys(), [first, second, third]);
     assert_eq!(store.identity(&alias("b")).unwrap(), other);
 }
 
@@ -235,6 +235,7 @@ fn delete(store: &impl IdentityStore) {
     assert!(matches!(refused, Err(IdentityStoreError::Conflict { .. })), "{refused:?}");
     assert_eq!(store.identity(&pool).unwrap(), begun);
     let revoked = IdentityRecord {
+        steps: vec![begun.steps[0], Step { deed: Deed::Closed, ..begun.steps[0] }],
         protocol: Protocol::MinerInfo(Box::new(miner_info_of_every_form())),
         ..begun
     };
@@ -313,7 +314,7 @@ fn miner_info(store: &impl IdentityStore) {
     let upgrade = || Change::Upgrade(Box::new(upgraded.clone()));
     let record = change(upgrade()).unwrap();
     assert_eq!(record.miner_info(), Some(&upgraded));
-    assert!(record.handed_out);
+    assert!(record.is_handed_out());
     assert_eq!((record.previous_key(), record.current_key()), (&first, &second));
     assert_eq!(record.announcements(), [Announcement::Rotation]);
     assert_conflict(&a, change(upgrade()));
@@ -334,32 +335,30 @@ fn miner_info(store: &impl IdentityStore) {
     let roll = |from| Change::RollRevocationKey { from, number: 2, announced, acknowledged };
     assert_conflict(&a, change(roll(2)));
     let record = change(roll(1)).unwrap();
-    assert_eq!(record.miner_info().unwrap().revocation_key, announced);
+    assert_eq!(record.revocation_key(), Some(announced));
     assert_eq!(record.announcements(), [Announcement::RevocationKey]);
-    assert!(!record.handed_out);
+    assert!(!record.is_handed_out());
     let record = change(Change::Confirm).unwrap();
-    assert_eq!(record.miner_info().unwrap().revocation_key, acknowledged);
+    assert_eq!(record.revocation_key(), Some(acknowledged));
 
     let (third, message) = (key(3), message());
-    let revoke =
-        |from, key| Change::BeginRevocation { from, key, message, revocation_key: acknowledged };
+    let revoke = |from, key| Change::BeginRevocation { from, key, message };
     assert_conflict(&a, change(revoke(1, Some(third))));
     let record = change(revoke(2, Some(third))).unwrap();
     assert_eq!((record.previous_key(), record.current_key()), (&second, &third));
     assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
-    let is_told =
-        |record: &IdentityRecord| record.miner_info().unwrap().revocation.unwrap().is_told;
+    let is_told = |record: &IdentityRecord| record.revocation().unwrap().is_told;
     assert!(!is_told(&record));
     let record = change(Change::NoteRevocationTold(message)).unwrap();
     assert!(is_told(&record));
     let record = change(Change::Confirm).unwrap();
-    assert_eq!((record.miner_info().unwrap().revocation, record.previous_key()), (None, &third));
+    assert_eq!((record.revocation(), record.previous_key()), (None, &third));
 
     let record = change(revoke(3, None)).unwrap();
-    assert_eq!(record.keys, [first, second, third]);
+    assert_eq!(record.keys(), [first, second, third]);
     assert_eq!(record.announcements(), [Announcement::CompleteRevocation]);
     let record = change(Change::Confirm).unwrap();
-    assert!(record.miner_info().unwrap().is_closed);
+    assert!(record.is_closed());
     assert_eq!(record.announcements(), []);
 }
 
@@ -373,7 +372,7 @@ fn hand_outs(store: &impl IdentityStore) {
         let change = |(alias, key): &(Alias, u32)| (alias.clone(), Change::NoteHandedOut(*key));
         store.change_all(&keys.iter().map(change).collect::<Vec<_>>()).unwrap();
     };
-    let is_handed_out = |alias| store.identity(alias).unwrap().handed_out;
+    let is_handed_out = |alias| store.identity(alias).unwrap().is_handed_out();
     hand_out(&[(alias("unknown"), 1), (a.clone(), 1), (b.clone(), 3)]);
     assert!(!is_handed_out(&a) && !is_handed_out(&b));
     hand_out(&[(a.clone(), 1), (b.clone(), 2)]);
@@ -403,8 +402,7 @@ fn every_form(store: &impl IdentityStore) {
         .map(|(place, vctx)| {
             let operator =
                 operator_of(r#"{"name":"\u007f","large":123456789012345678901234567890}"#);
-            let keys = vec![key(1), key(7), key(u32::MAX)];
-            let handed_out = place % 2 == 0;
+            let is_even = place % 2 == 0;
             let protocol = match place {
                 0 => Protocol::MinerInfo(Box::new(miner_info_of_every_form())),
                 _ => Protocol::Vctx(vctx),
@@ -412,18 +410,12 @@ fn every_form(store: &impl IdentityStore) {
             (
                 alias(&format!("a{place}")),
                 IdentityRecord {
-                    keys,
-                    handed_out,
-                    vouching: (place % 2 == 0).then_some(7),
-                    exposure: [Exposure::Kept, Exposure::HandedOut, Exposure::Known][place % 3],
-                    sightings: match place {
-                        0 | 1 => sightings_of_every_form(),
-                        _ => Sightings::of(7),
-                    },
-                    blind_signing: handed_out,
-                    is_deleted: handed_out,
+                    read_to: is_even.then_some(BLOCK),
+                    unseen: is_even.then(|| Unseen { since: 8, blocks: 1, own_blocks: vec![9] }),
+                    blind_signing: is_even,
+                    is_deleted: is_even,
                     operator,
-                    protocol,
+                    ..IdentityRecord::of_steps(steps_of_every_form(), 7, protocol)
                 },
             )
         })
@@ -433,44 +425,40 @@ fn every_form(store: &impl IdentityStore) {
 }
 
 fn miner_info_of_every_form() -> MinerInfoRecord {
-    let revocation = RevocationRecord {
-        message: message(),
-        is_complete: true,
-        is_told: true,
-        revocation_key: Some(succession()),
-    };
     MinerInfoRecord {
-        document_key: Some(9),
         references: vec![Reference { miner_info: Txid::from_bytes([6; 32]), key: 2 }],
-        later_revocation_keys: vec![succession(), succession()],
-        revocation: Some(revocation),
         data: data(),
         data_refs: data().references(Txid::from_bytes([8; 32])),
-        is_closed: true,
         left_vctx: LeftVctx { outpoint: Some(outpoint(1)), sweep: Some(transaction()) },
         ..MinerInfoRecord::new(&key(1), u32::MAX, succession())
     }
 }
 
-fn sightings_of_every_form() -> Sightings {
-    let revocation = RevocationRecord {
+const BLOCK: BlockRef = BlockRef { height: u32::MAX, hash: BlockHash::from_bytes([7; 32]) };
+
+fn steps_of_every_form() -> Vec<Step> {
+    let key_record = RevocationKeyRecord { number: u32::MAX, itself: no_succession() };
+    let revocation = |is_complete| RevocationRecord {
         message: message(),
-        is_complete: false,
-        is_told: true,
-        revocation_key: Some(succession()),
+        is_complete,
+        is_told: is_complete,
+        miner_id: 7,
+        revocation_key: u32::MAX,
     };
-    let block = BlockRef { height: u32::MAX, hash: BlockHash::from_bytes([7; 32]) };
-    let sighted = [
-        Sighted::Identity,
-        Sighted::Key { before: 3 },
-        Sighted::RevocationKey(succession()),
-        Sighted::Revocation(revocation),
+    let steps = [
+        (Deed::Key { after: 1 }, Seen::Final),
+        (Deed::Upgraded, Seen::In(BLOCK)),
+        (Deed::RevocationKey { announced: succession(), key: key_record }, Seen::Again(BLOCK)),
+        (Deed::Revoked(revocation(false)), Seen::Lost),
+        (Deed::Revoked(revocation(true)), Seen::HandedOut),
+        (Deed::Closed, Seen::Never),
     ];
-    Sightings {
-        acknowledged: 7,
-        recent: sighted.map(|sighted| Sighting { block, sighted }).into(),
-        is_repeated: true,
-        read_to: Some(block),
-        unseen: Some(Unseen { since: 8, blocks: 1, own_blocks: vec![9] }),
-    }
+    let numbers = [1, 1, 1, 7, u32::MAX, u32::MAX];
+    let steps = steps.into_iter().zip(numbers).map(|((deed, seen), number)| Step {
+        deed,
+        key: key(number),
+        seen,
+        is_handed_out: number == 7,
+    });
+    steps.collect()
 }

@@ -1,3 +1,4 @@
+use bsv_minerid::formats::Succession;
 use bsv_minerid::store::{
     Announcement, BlockRef, Exposure, IdentityRecord, LeftVctx, MinerInfoRecord, Protocol, Sighted,
     Sighting, Unseen, Vctx, VctxView,
@@ -13,7 +14,7 @@ pub(in crate::control) fn contact_json(contact: &MinerContact) -> Value {
 
 pub(in crate::control) fn describe(identity: &Identity) -> Value {
     let record = identity.record();
-    let keys: Vec<_> = record.keys.iter().map(|key| key.public_key.to_string()).collect();
+    let keys: Vec<_> = record.keys().iter().map(|key| key.public_key.to_string()).collect();
     let mut description = json!({
         "alias": identity.alias().as_str(),
         "blindSigning": record.blind_signing,
@@ -21,16 +22,16 @@ pub(in crate::control) fn describe(identity: &Identity) -> Value {
         "minerId": record.current_key().public_key.to_string(),
         "minerIds": keys,
         "minerContact": contact_json(&record.contact()),
-        "exposure": match record.exposure {
+        "exposure": match record.exposure() {
             Exposure::Kept => "kept",
             Exposure::HandedOut => "handedOut",
             Exposure::Known => "known",
         },
         "stale": identity.is_stale(),
         "announced": record.announcements().into_iter().map(announcement).collect::<Vec<_>>(),
-        "seenIn": record.sightings.recent.iter().map(sighting_json).collect::<Vec<_>>(),
+        "seenIn": record.sightings().iter().map(sighting_json).collect::<Vec<_>>(),
     });
-    if let Some(Unseen { since, blocks, own_blocks }) = &record.sightings.unseen {
+    if let Some(Unseen { since, blocks, own_blocks }) = &record.unseen {
         let unseen = json!({ "sinceHeight": since, "blocks": blocks, "ownBlocks": own_blocks });
         description["unseen"] = unseen;
     }
@@ -39,7 +40,7 @@ pub(in crate::control) fn describe(identity: &Identity) -> Value {
         Protocol::MinerInfo(miner_info) => {
             description["prevMinerId"] = json!(record.previous_key().public_key.to_string());
             description["state"] = json!(state(&record));
-            describe_miner_info(&mut description, miner_info);
+            describe_miner_info(&mut description, &record, miner_info);
         }
     }
     description
@@ -50,18 +51,20 @@ pub(in crate::control) fn describe_broken(ids: &MinerIds) -> impl Iterator<Item 
     ids.broken().map(|(alias, reason)| json!({ "alias": alias.as_str(), "error": reason }))
 }
 
-fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
-    description["firstMinerId"] = json!(record.first_miner_id.to_string());
-    description["revocationKey"] = json!(record.revocation_key.current.to_string());
-    description["prevRevocationKey"] = json!(record.revocation_key.previous.to_string());
-    let LeftVctx { outpoint, sweep } = &record.left_vctx;
+fn describe_miner_info(description: &mut Value, record: &IdentityRecord, own: &MinerInfoRecord) {
+    description["firstMinerId"] = json!(own.first_miner_id.to_string());
+    if let Some(Succession { previous, current, .. }) = record.revocation_key() {
+        description["revocationKey"] = json!(current.to_string());
+        description["prevRevocationKey"] = json!(previous.to_string());
+    }
+    let LeftVctx { outpoint, sweep } = &own.left_vctx;
     if outpoint.is_some() || sweep.is_some() {
         description["leftVctx"] = json!({
             "outpoint": outpoint.map(|outpoint| outpoint.to_string()),
             "sweep": sweep.as_ref().map(|sweep| sweep.txid().to_string()),
         });
     }
-    if let Some(revocation) = &record.revocation {
+    if let Some(revocation) = record.revocation() {
         description["compromisedMinerId"] = json!(revocation.message.compromised.to_string());
         description["revocationTold"] = json!(revocation.is_told);
     }
@@ -71,9 +74,9 @@ fn describe_miner_info(description: &mut Value, record: &MinerInfoRecord) {
 fn sighting_json(sighting: &Sighting) -> Value {
     let shown = match sighting.sighted {
         Sighted::Identity => "identity",
-        Sighted::Key { .. } => "rotation",
-        Sighted::RevocationKey(_) => "revocationKey",
-        Sighted::Revocation(_) => "revocation",
+        Sighted::Key => "rotation",
+        Sighted::RevocationKey => "revocationKey",
+        Sighted::Revocation => "revocation",
     };
     let BlockRef { height, hash } = sighting.block;
     json!({ "shown": shown, "height": height, "blockHash": hash.to_string() })
@@ -106,7 +109,7 @@ pub(crate) const STATES: [&str; 10] = [
 pub(crate) fn state(record: &IdentityRecord) -> &'static str {
     match &record.protocol {
         Protocol::Vctx(vctx) => vctx_state(vctx),
-        Protocol::MinerInfo(record) if record.is_closed => "closed",
+        Protocol::MinerInfo(_) if record.is_closed() => "closed",
         Protocol::MinerInfo(_) => "open",
     }
 }
@@ -126,7 +129,7 @@ fn vctx_state(vctx: &Vctx) -> &'static str {
 
 /// Whether a block should have shown an announcement by now.
 pub(crate) fn is_overdue(record: &IdentityRecord) -> bool {
-    record.sightings.unseen.as_ref().is_some_and(Unseen::is_overdue)
+    record.unseen.as_ref().is_some_and(Unseen::is_overdue)
 }
 
 fn vctx_json(vctx: &Vctx) -> Value {
@@ -155,16 +158,15 @@ pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
     let record = identity.record();
     let alarm = match &record.protocol {
         Protocol::Vctx(vctx) => vctx_alarm(vctx),
-        Protocol::MinerInfo(miner_info) => miner_info_alarm(miner_info),
+        Protocol::MinerInfo(_) => miner_info_alarm(&record),
     };
     let is_overdue = is_overdue(&record).then_some(overdue);
     let alarms = [identity.is_stale().then_some(stale), is_overdue, alarm];
     alarms.into_iter().flatten().collect()
 }
 
-fn miner_info_alarm(record: &MinerInfoRecord) -> Option<&'static str> {
-    let untold = record.revocation.filter(|revocation| !revocation.is_told && !record.is_closed);
-    untold.map(
+fn miner_info_alarm(record: &IdentityRecord) -> Option<&'static str> {
+    record.untold_revocation().map(
         |_| "its revocation has not reached the node: the server sends it when the node answers",
     )
 }
