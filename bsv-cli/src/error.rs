@@ -75,7 +75,7 @@ pub(crate) enum CliError {
     RestoredInFile(MoveError),
     #[error("nothing was changed: {0}")]
     Move(#[from] MoveError),
-    #[error("no node is configured: set rpcUser and rpcPassword")]
+    #[error("no node is configured: set rpcUser and rpcPassword, or rpcCookieFile")]
     NoNode,
     #[error(transparent)]
     Node(#[from] NodeError),

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bsv_invoicing::{
-    Address, DatabaseOptions, DirLock, EventQuery, InvoiceDraft, Keystore, Network, NodeRpc,
-    NodeSettings, PlainKeys, RedbWalletStore, Wallet, WalletSettings,
+    Address, DatabaseOptions, DirLock, EventQuery, InvoiceDraft, Keystore, Network,
+    NodeCredentials, NodeRpc, NodeSettings, PlainKeys, RedbWalletStore, Wallet, WalletSettings,
 };
 use tokio::sync::oneshot;
 
@@ -26,8 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let node = NodeSettings {
         host: host.clone(),
         port: port.parse()?,
-        user: user.clone(),
-        password: password.clone().into(),
+        credentials: NodeCredentials::password(user, password.as_str()),
     };
     let wallet = open(Path::new(dir), node).await?;
     let (stop, stopped) = oneshot::channel::<()>();

@@ -10,7 +10,7 @@ pub mod webhooks;
 
 #[cfg(feature = "postgres")]
 pub use crate::store::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
-pub use bsv_network::{self, NodeError, NodeRpc, NodeSettings};
+pub use bsv_network::{self, NodeCredentials, NodeError, NodeRpc, NodeSettings};
 pub use bsv_store::{
     self, DatabaseOptions, DirLock, KeyEvent, Keystore, PlainKeys, SecretString,
     StretchedPassphrase,

@@ -30,7 +30,7 @@ pub mod verify;
 
 pub use alias::{Alias, AliasParseError};
 #[cfg(feature = "node")]
-pub use bsv_network::{self, NodeRpc, NodeSettings};
+pub use bsv_network::{self, NodeCredentials, NodeRpc, NodeSettings};
 pub use bsv_store::{self, Keystore, PlainKeys, SecretString, StretchedPassphrase};
 pub use bsv_tx::{self, Network, OutPoint, PrivateKey, PublicKey};
 pub use error::Error;

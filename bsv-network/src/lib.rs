@@ -21,4 +21,4 @@ pub use rpc::{
     NodeRpc, OutputState, Policy, Submitted, TransactionPlace, UnspentOutput,
 };
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
-pub use transport::NodeSettings;
+pub use transport::{NodeCredentials, NodeSettings};

@@ -1,6 +1,8 @@
 use std::error::Error;
-use std::io::{self, ErrorKind};
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -20,18 +22,37 @@ use crate::connection::Connector;
 use crate::error::NodeError;
 use crate::hex_digits;
 
-/// Where a node answers RPC, and the credentials: `rpcHost`, `rpcPort`, `rpcUser` and `rpcPassword`
-/// of the configuration. `Debug` does not show the password.
+/// Where a node answers RPC, and the credentials. `Debug` does not show a password.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
     /// A host name or an IP address.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The user name.
-    pub user: String,
-    /// The password.
-    pub password: SecretString,
+    /// The credentials.
+    pub credentials: NodeCredentials,
+}
+
+/// How a client proves to a node that it may call it.
+#[derive(Clone, Debug)]
+pub enum NodeCredentials {
+    /// The node's `rpcuser` and `rpcpassword`.
+    Password {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: SecretString,
+    },
+    /// The file `.cookie` that a node without `rpcpassword` writes at each start, in the directory of
+    /// its network. The file is read again if the node refuses what it held before.
+    CookieFile(PathBuf),
+}
+
+impl NodeCredentials {
+    /// A user name and a password.
+    pub fn password(user: impl Into<String>, password: impl Into<SecretString>) -> Self {
+        Self::Password { user: user.into(), password: password.into() }
+    }
 }
 
 impl NodeSettings {
@@ -86,10 +107,20 @@ pub(crate) struct Transport {
 struct Http {
     client: Client<Connector, Full<Bytes>>,
     url: String,
-    /// The user name and the password.
-    authorization: HeaderValue,
+    authorization: Authorization,
     address: String,
     host: String,
+}
+
+/// The values of the `Authorization` header. `Debug` does not show them.
+#[derive(Debug)]
+enum Authorization {
+    Fixed(HeaderValue),
+    Cookie {
+        file: PathBuf,
+        /// The last value that was read.
+        read: Mutex<Option<HeaderValue>>,
+    },
 }
 
 /// Whether a call may safely be made twice.
@@ -141,7 +172,8 @@ impl Transport {
             .build(Connector::new(address.clone()));
         let url = format!("http://{address}/");
         let host = settings.host.clone();
-        let http = Http { client, url, authorization: authorization(settings), address, host };
+        let authorization = Authorization::new(&settings.credentials);
+        let http = Http { client, url, authorization, address, host };
         Self { http: Arc::new(http), turns: Arc::new(Semaphore::new(TURNS)) }
     }
 
@@ -356,17 +388,40 @@ impl Http {
         body: Bytes,
         repeatable: Repeatable,
     ) -> Result<Response<Incoming>, Failure> {
-        match self.client.request(self.request(body.clone())?).await {
+        let authorization = self.authorization.current().await?;
+        let response = self.send_as(&authorization, body.clone(), repeatable).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        // A node makes no call that it refuses, so the call can be sent again.
+        match self.authorization.newer_than(&authorization).await? {
+            Some(newer) => self.send_as(&newer, body, repeatable).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn send_as(
+        &self,
+        authorization: &HeaderValue,
+        body: Bytes,
+        repeatable: Repeatable,
+    ) -> Result<Response<Incoming>, Failure> {
+        let request = |body| self.request(authorization, body);
+        match self.client.request(request(body.clone())?).await {
             Err(error) if repeatable == Repeatable::Yes && is_hang_up(&error) => {
-                Ok(self.client.request(self.request(body)?).await?)
+                Ok(self.client.request(request(body)?).await?)
             }
             response => Ok(response?),
         }
     }
 
-    fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+    fn request(
+        &self,
+        authorization: &HeaderValue,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
         let request = Request::post(&self.url)
-            .header(AUTHORIZATION, &self.authorization)
+            .header(AUTHORIZATION, authorization)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(request.body(Full::new(body))?)
     }
@@ -469,11 +524,63 @@ fn outcome(method: &str, answer: Answer) -> Result<Box<RawValue>, NodeError> {
     }
 }
 
-/// The value of the `Authorization` header. `Debug` does not show it.
-fn authorization(settings: &NodeSettings) -> HeaderValue {
-    let NodeSettings { user, password, .. } = settings;
-    let credentials = BASE64_STANDARD.encode(format!("{user}:{}", password.expose_secret()));
-    let mut value = HeaderValue::try_from(format!("Basic {credentials}"))
+impl Authorization {
+    fn new(credentials: &NodeCredentials) -> Self {
+        match credentials {
+            NodeCredentials::Password { user, password } => {
+                Self::Fixed(basic(&format!("{user}:{}", password.expose_secret())))
+            }
+            NodeCredentials::CookieFile(file) => {
+                Self::Cookie { file: file.clone(), read: Mutex::default() }
+            }
+        }
+    }
+
+    async fn current(&self) -> Result<HeaderValue, Failure> {
+        let (file, read) = match self {
+            Self::Fixed(value) => return Ok(value.clone()),
+            Self::Cookie { file, read } => (file, read),
+        };
+        let known = read.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(known) => Ok(known),
+            None => read_cookie(file, read).await,
+        }
+    }
+
+    /// The present contents of the cookie file, if they are not the value that the node has refused.
+    async fn newer_than(&self, refused: &HeaderValue) -> Result<Option<HeaderValue>, Failure> {
+        let Self::Cookie { file, read } = self else { return Ok(None) };
+        let present = read_cookie(file, read).await?;
+        Ok((present != refused).then_some(present))
+    }
+}
+
+async fn read_cookie(
+    file: &Path,
+    read: &Mutex<Option<HeaderValue>>,
+) -> Result<HeaderValue, Failure> {
+    let path = file.to_owned();
+    let text = tokio::task::spawn_blocking(move || read_cookie_file(&path)).await??;
+    let value = basic(text.expose_secret().trim_ascii_end());
+    *read.lock().unwrap_or_else(PoisonError::into_inner) = Some(value.clone());
+    Ok(value)
+}
+
+/// The longest accepted cookie file, in bytes. A node writes 75.
+const MOST_COOKIE_BYTES: u64 = 1024;
+
+fn read_cookie_file(path: &Path) -> Result<SecretString, Failure> {
+    let unreadable = |error| format!("the cookie file {} cannot be read: {error}", path.display());
+    let file = File::open(path).map_err(unreadable)?;
+    let mut text = String::new();
+    file.take(MOST_COOKIE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text.into())
+}
+
+/// The value of the header for a user name and a password, with a colon between them.
+fn basic(credentials: &str) -> HeaderValue {
+    let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(credentials)))
         .expect("base64 has no characters that a header may not have");
     value.set_sensitive(true);
     value
@@ -523,8 +630,7 @@ mod tests {
         NodeSettings {
             host: host.to_owned(),
             port: 8332,
-            user: "bitcoin".to_owned(),
-            password: "hunter2".into(),
+            credentials: NodeCredentials::password("bitcoin", "hunter2"),
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{PaymentRules, PostgresOptions};
 use bsv_minerid::{Alias, PlainKeys};
-use bsv_network::NodeSettings;
+use bsv_network::{NodeCredentials, NodeSettings};
 use bsv_store::{KeystoreError, StretchedPassphrase};
 use bsv_tx::Network;
 use hyper::http::uri::Authority;
@@ -304,6 +304,7 @@ fn with_defaults(settings: Settings, network_dir: &Path) -> Result<Settings, Con
             .keystore_passphrase_file
             .map(|path| absolute(&path))
             .transpose()?,
+        rpc_cookie_file: settings.rpc_cookie_file.map(|path| absolute(&path)).transpose()?,
         rpc_port: Some(settings.rpc_port.unwrap_or_else(|| default_rpc_port(settings.network))),
         tls: files(settings.tls)?,
         wallet: WalletSettings {
@@ -322,16 +323,22 @@ fn with_absolute_file(store: WalletStoreSettings) -> Result<WalletStoreSettings,
 }
 
 fn node(settings: &Settings) -> Result<Option<NodeSettings>, ConfigError> {
-    match (&settings.rpc_user, &settings.rpc_password) {
-        (Some(user), Some(password)) => Ok(Some(NodeSettings {
-            host: settings.rpc_host.clone(),
-            port: settings.rpc_port.unwrap_or_default(),
-            user: user.clone(),
-            password: password.clone().get("rpcPassword")?,
-        })),
-        (None, None) => Ok(None),
-        _ => Err(ConfigError::Inconsistent("rpcUser and rpcPassword must be set together")),
-    }
+    let credentials = match (&settings.rpc_user, &settings.rpc_password, &settings.rpc_cookie_file)
+    {
+        (Some(user), Some(password), None) => {
+            NodeCredentials::password(user, password.clone().get("rpcPassword")?)
+        }
+        (None, None, Some(file)) => NodeCredentials::CookieFile(file.clone()),
+        (None, None, None) => return Ok(None),
+        (_, _, Some(_)) => {
+            return Err(ConfigError::Inconsistent(
+                "rpcCookieFile takes the place of rpcUser and rpcPassword: set one or the other",
+            ));
+        }
+        _ => return Err(ConfigError::Inconsistent("rpcUser and rpcPassword must be set together")),
+    };
+    let port = settings.rpc_port.unwrap_or_default();
+    Ok(Some(NodeSettings { host: settings.rpc_host.clone(), port, credentials }))
 }
 
 fn access(
@@ -543,8 +550,7 @@ fn is_origin(text: &str) -> bool {
 fn default_rpc_port(network: Network) -> u16 {
     match network {
         Network::Livenet => 8332,
-        Network::Testnet => 18332,
-        Network::Regtest => 18443,
+        Network::Testnet | Network::Regtest => 18332,
     }
 }
 

@@ -10,6 +10,7 @@ mod api;
 mod backup;
 mod common_routes;
 pub mod config;
+mod config_check;
 pub mod control;
 mod health;
 pub mod http;
@@ -51,6 +52,7 @@ pub use config::{
     Config, ConfigError, ConfigSources, MinerIdConfig, PageConfig, ShownSettings, StaleCopy,
     TlsFiles,
 };
+pub use config_check::{Outcome, Verdict, Verdicts, check_config};
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
 pub use listeners::HandedSockets;

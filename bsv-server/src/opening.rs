@@ -54,7 +54,7 @@ pub enum OpenError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The keystore cannot be opened.
-    #[error(transparent)]
+    #[error("{error}{hint}", error = .0, hint = passphrase_hint(.0))]
     Keystore(#[from] KeystoreError),
     /// The identity store cannot be opened.
     #[error(transparent)]
@@ -71,6 +71,16 @@ pub enum OpenError {
     /// The identities cannot be loaded.
     #[error(transparent)]
     MinerId(#[from] bsv_minerid::Error),
+}
+
+/// The settings that an error about the passphrase is about.
+fn passphrase_hint(error: &KeystoreError) -> &'static str {
+    match error {
+        KeystoreError::PlainRefused(_) | KeystoreError::PassphraseMissing(_) => {
+            ": set keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE"
+        }
+        _ => "",
+    }
 }
 
 impl OpenError {
@@ -301,6 +311,16 @@ async fn lock(dir: &Path, program: &str, patience: Duration) -> Result<DirLock, 
         }
         sleep(LOCK_PERIOD).await;
     }
+}
+
+/// The error that names the other process with a data directory, if there is one. `program` is the
+/// name that others are told for the moment of the look.
+pub(crate) fn holder_of(network_dir: &Path, program: &str) -> Option<LockError> {
+    if !DirLock::is_in(network_dir) {
+        return None;
+    }
+    let tried = DirLock::acquire(network_dir, program);
+    tried.err().filter(|error| matches!(error, LockError::Held { .. }))
 }
 
 /// Opens the tokens, which lie where the wallet does if that is a database.

@@ -18,6 +18,8 @@ use crate::http::{Limits, serve_stream};
 use crate::instance::Instance;
 use crate::listeners::{self, BoundListener, HandedSockets};
 use crate::logging::{LogForm, log_to_stderr};
+use crate::openapi;
+use crate::opening::{OpenError, SERVER, holder_of};
 use crate::request_log::answer_and_log;
 use crate::reread::reread_settings;
 use crate::service_manager;
@@ -155,9 +157,15 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     }
     let patience = if sockets.is_empty() { Duration::ZERO } else { HANDOVER_PATIENCE };
     // Listening comes before opening the wallet, which needs its address: it tells the address to
-    // payers, and refuses to pay itself. But if another process holds the data directory, that
-    // error is reported rather than a port in use.
-    let doors = listeners::listen(&mut config, sockets);
+    // payers, and refuses to pay itself. A server that cannot listen makes nothing.
+    let doors = match listeners::listen(&mut config, sockets) {
+        Ok(doors) => doors,
+        // Another process with this data directory explains why a port is in use.
+        Err(error) => {
+            let holder = holder_of(&config.network_dir, SERVER).map(OpenError::from);
+            return Err(holder.map_or(error, StartError::Open));
+        }
+    };
     let opened = tokio::select! {
         opened = Instance::open_to_serve(config, patience) => opened,
         () = &mut shutdown => return Ok(()),
@@ -166,7 +174,7 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
     let mut logger =
         instance.wallet.as_ref().map(|service| EventLogger::new(Arc::clone(service.wallet())));
     let mut followers = JoinSet::new();
-    let serving = open_doors(&instance, doors?, &mut followers, log)?;
+    let serving = open_doors(&instance, doors, &mut followers, log)?;
     let hang_ups = signal(SignalKind::hangup())?;
     let reread = async {
         if let Some(sources) = sources {
@@ -277,6 +285,29 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
             LogForm::Json => tracing::info!(listener = name, url, "listening"),
         }
     }
+    if log == LogForm::Text {
+        first_steps(&instance.config, listening).iter().for_each(|line| say(line));
+    }
+}
+
+/// What to open, what is missing, and what to do first, in a line each.
+fn first_steps(config: &Config, listening: &[Listening]) -> Vec<String> {
+    let (surface, next) = match config.wallet {
+        Some(_) => (Surface::Wallet, "bsv-cli invoice create --satoshis 5000"),
+        None => (Surface::MinerId, "bsv-cli miner create --name pool"),
+    };
+    let url = listening.iter().find(|it| it.name == surface.name()).map(|it| &it.url);
+    let described = url.zip(openapi::document(surface)).map(|(url, (path, _))| url.clone() + path);
+    let opened = described.map(|url| format!("open {url} for a description of all calls"));
+    let node = match config.node {
+        Some(_) => None,
+        None => Some(
+            "no node: payments and what blocks show stay unknown. Set rpcUser and rpcPassword, or \
+             rpcCookieFile, and run bsv-cli config check --node"
+                .to_owned(),
+        ),
+    };
+    opened.into_iter().chain(node).chain([format!("next: {next}")]).collect()
 }
 
 /// Does the work that time and the chain make due.

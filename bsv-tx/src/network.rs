@@ -56,6 +56,9 @@ impl FromStr for Network {
     type Err = NetworkParseError;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "mainnet" {
+            return Ok(Self::Livenet);
+        }
         [Self::Livenet, Self::Testnet, Self::Regtest]
             .into_iter()
             .find(|network| network.name() == name)
@@ -68,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_network_is_read_by_its_name_alone() {
+    fn each_network_is_read_by_its_name() {
         for (network, name) in [
             (Network::Livenet, "livenet"),
             (Network::Testnet, "testnet"),
@@ -78,7 +81,8 @@ mod tests {
             assert_eq!(network.to_string(), name);
             assert_eq!(name.parse(), Ok(network));
         }
-        for name in ["", "Livenet", "mainnet", "regtest "] {
+        assert_eq!("mainnet".parse(), Ok(Network::Livenet));
+        for name in ["", "Livenet", "Mainnet", "main", "regtest "] {
             assert_eq!(name.parse::<Network>(), Err(NetworkParseError(name.to_owned())));
         }
     }

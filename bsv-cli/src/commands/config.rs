@@ -3,12 +3,16 @@
 mod node;
 
 use bsv_minerid::Alias;
-use bsv_server::ShownSettings;
+use bsv_server::{Config, OpenError, Outcome, ShownSettings, Verdict, Verdicts, check_config};
+use bsv_tx::Network;
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 use crate::commands::miner::{ContactArguments, KeyValue};
-use crate::context::Context;
+use crate::context::{Context, Stores};
 use crate::error::CliError;
+use crate::output::printable;
+use crate::service::ReachError;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArguments {
@@ -25,30 +29,76 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Check the settings and print the effective ones: a TOML file, without secrets
+    /// Print the effective settings: a TOML file, without secrets
     Show,
-    /// The same as show; with --node, check the node against the settings
+    /// Print line by line what the server would refuse, and what is risky
+    ///
+    /// Nothing is created, and the server may be running. The exit code is 1 if a line fails.
     Check(CheckArguments),
 }
 
 #[derive(Debug, Args)]
 struct CheckArguments {
-    /// Ask the node, and print line by line what fits the settings, what does not, and what cannot
-    /// be checked. The exit code is 1 if something does not fit
+    /// Ask the node too: what fits the settings, what does not, and what cannot be checked
     #[arg(long)]
     node: bool,
+    /// Let warnings count: the exit code is 1 if there are any
+    #[arg(long)]
+    strict: bool,
 }
 
 impl ConfigArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match (self.command, self.name) {
-            (Some(ConfigCommand::Check(CheckArguments { node: true })), _) => {
-                node::check(context).await
-            }
-            (Some(_), _) => show(context),
+            (Some(ConfigCommand::Check(arguments)), _) => arguments.run(context).await,
+            (Some(ConfigCommand::Show), _) => show(context),
             (None, Some(alias)) => ContactArguments::new(alias, self.pairs).run(context).await,
             (None, None) => Err(CliError::WrongUsage("config needs show, check or --name ALIAS")),
         }
+    }
+}
+
+impl CheckArguments {
+    async fn run(self, context: &Context) -> Result<(), CliError> {
+        let config = context.config()?;
+        let waiting = context.wait("checking");
+        let mut verdicts = check_config(&context.sources, &config);
+        check_backup(&mut verdicts, context, &config).await;
+        if self.node {
+            node::check(&mut verdicts, context, &config).await?;
+        }
+        drop(waiting);
+        context.print(json!(verdicts), || {
+            let line = |verdict: &Verdict| format!("{}\n", printable(&verdict.to_string()));
+            verdicts.all().iter().map(line).collect()
+        })?;
+        let (faults, warnings) = (verdicts.count(Outcome::Fails), verdicts.count(Outcome::Warns));
+        match (faults, warnings) {
+            (0, 0) => Ok(()),
+            (0, _) if !self.strict => Ok(()),
+            (0, _) => Err(CliError::CheckFailed(format!("{warnings} warnings"))),
+            _ => Err(CliError::CheckFailed(format!("{faults} faults"))),
+        }
+    }
+}
+
+/// Checks that there is a backup, where something has a value.
+async fn check_backup(verdicts: &mut Verdicts, context: &Context, config: &Config) {
+    const CHECK: &str = "backup";
+    if config.network == Network::Regtest {
+        return verdicts.holds(CHECK, "none is needed: nothing on regtest has a value");
+    }
+    let last = match context.service(Stores::All).await {
+        Ok(mut service) => service.get("/control/status").await.and_then(|answer| answer.value()),
+        Err(CliError::Reach(ReachError::Open(OpenError::Nothing { what, .. }))) => {
+            return verdicts.holds(CHECK, format!("there is {what} yet"));
+        }
+        Err(error) => return verdicts.unchecked(CHECK, error.to_string()),
+    };
+    match last.map(|status| status["lastBackup"]["at"].as_str().map(str::to_owned)) {
+        Ok(Some(at)) => verdicts.holds(CHECK, format!("the last one was made at {at}")),
+        Ok(None) => verdicts.warns(CHECK, "there is none: run bsv-cli backup FILE"),
+        Err(error) => verdicts.unchecked(CHECK, error.to_string()),
     }
 }
 

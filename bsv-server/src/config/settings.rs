@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub(super) rpc_user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpc_password: Option<Secret>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rpc_cookie_file: Option<PathBuf>,
     pub(super) allow_unauthenticated: bool,
     pub(super) allowed_hosts: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,7 @@ impl Default for Settings {
             rpc_port: None,
             rpc_user: None,
             rpc_password: None,
+            rpc_cookie_file: None,
             allow_unauthenticated: false,
             allowed_hosts: Vec::new(),
             tls: None,

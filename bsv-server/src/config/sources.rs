@@ -24,10 +24,11 @@ pub struct ConfigSources {
 }
 
 /// The settings that are paths. Paths in a file are relative to the file's directory.
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 11] = [
     "/minerIdDataPath",
     "/keystore",
     "/keystorePassphraseFile",
+    "/rpcCookieFile",
     "/tls/certificate",
     "/tls/key",
     "/wallet/tls/certificate",
@@ -54,6 +55,23 @@ impl ConfigSources {
         file: Option<&Path>,
     ) -> Result<Option<SecretString>, ConfigError> {
         one_passphrase(file, environment(PASSPHRASE_VARIABLE)?.map(SecretString::from))
+    }
+
+    /// The files that hold secrets, as far as they are named: the file of the settings counts if
+    /// one of its settings is a secret.
+    pub(crate) fn files_with_secrets(&self) -> Result<Vec<PathBuf>, ConfigError> {
+        let settings = self.read_settings()?;
+        let of_file = match &self.file {
+            Some(file) => {
+                let own = Settings::read("the file", read_file(file)?)?;
+                (own.rpc_password.is_some() || own.auth.jwt_key.is_some()).then(|| file.clone())
+            }
+            None => None,
+        };
+        let Settings { tls, wallet, payments, keystore_passphrase_file, .. } = settings;
+        let keys = [tls, wallet.tls, payments.tls].into_iter().flatten().map(|files| files.key);
+        let store = wallet.store.and_then(|store| store.password_file);
+        Ok(of_file.into_iter().chain(keystore_passphrase_file).chain(store).chain(keys).collect())
     }
 
     pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {

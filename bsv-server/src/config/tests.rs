@@ -1,5 +1,6 @@
 use std::fs;
 
+use bsv_network::NodeCredentials;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -41,14 +42,17 @@ fn every_setting_of_the_specification_counts() {
     let minerid = config.minerid.clone().unwrap();
     assert_eq!((minerid.address.port(), minerid.data_dir.as_path()), (1234, Path::new("/ids")));
     let node = config.node.as_ref().unwrap();
-    assert_eq!((node.host.as_str(), node.port, node.user.as_str()), ("node", 99, "me"));
-    assert_eq!(node.password.expose_secret(), "hidden-password");
+    assert_eq!((node.host.as_str(), node.port), ("node", 99));
+    let NodeCredentials::Password { user, password } = &node.credentials else {
+        panic!("{node:?}")
+    };
+    assert_eq!((user.as_str(), password.expose_secret()), ("me", "hidden-password"));
     assert!(!format!("{config:?}").contains("hidden-password"), "{config:?}");
 }
 
 #[test]
 fn the_node_is_asked_at_its_networks_port() {
-    for (network, port) in [("livenet", 8332), ("testnet", 18332), ("regtest", 18443)] {
+    for (network, port) in [("livenet", 8332), ("testnet", 18332), ("regtest", 18332)] {
         let settings = json!({"network": network, "rpcUser": "u", "rpcPassword": "p"});
         let node = config(settings).unwrap().node.unwrap();
         assert_eq!((node.host.as_str(), node.port), ("127.0.0.1", port));
@@ -65,6 +69,10 @@ fn mistakes_are_named() {
         (json!({"port": "9002"}), "port: "),
         (json!({"network": "mainnet"}), "network: unknown network \"mainnet\""),
         (json!({"host": "example.com"}), "host: "),
+        (
+            json!({"rpcUser": "me", "rpcCookieFile": "c"}),
+            "rpcCookieFile takes the place of rpcUser",
+        ),
         (json!({"rpcUser": "me"}), "rpcUser and rpcPassword must be set together"),
         (json!({"rpcUser": "me", "rpcPassword": 1}), "rpcPassword: must be a string"),
         (json!({"host": "0.0.0.0"}), "allowUnauthenticated"),

@@ -106,7 +106,7 @@ impl Services {
 
     pub(super) fn node(&self) -> Result<&NodeRpc, Problem> {
         self.node.as_ref().ok_or_else(|| {
-            let detail = "no node is configured: set rpcUser and rpcPassword";
+            let detail = "no node is configured: set rpcUser and rpcPassword, or rpcCookieFile";
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-node", detail)
         })
     }

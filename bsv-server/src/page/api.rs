@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::{Checkout, Error, Wallet};
+use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, LOCATION, VARY};
 use hyper::{Method, StatusCode, Uri};
@@ -81,6 +82,10 @@ impl Page {
             icon: assets.icon().to_owned(),
             merchant: shown_merchant(&config.merchant, &config.payments.public_url()),
             browser_wallets: page.browser_wallets,
+            test_network: match wallet.network() {
+                Network::Livenet => None,
+                network => Some(network.name()),
+            },
         };
         let full = "streams of payment pages are open already: ask for /state";
         Some(Self {

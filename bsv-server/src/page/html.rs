@@ -23,6 +23,8 @@ pub(super) struct Frame {
     pub(super) merchant: Merchant,
     /// Whether a page may call a wallet on the payer's machine.
     pub(super) browser_wallets: bool,
+    /// The name of the network, if its coins have no value.
+    pub(super) test_network: Option<&'static str>,
 }
 
 /// The state of an invoice as its payer sees it.

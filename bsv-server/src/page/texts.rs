@@ -7,6 +7,8 @@ pub(super) struct Texts {
     pub(super) name: &'static str,
     /// The direction of its script: `ltr` or `rtl`.
     pub(super) dir: &'static str,
+    /// What a page of a network for tests says first.
+    pub(super) test_network: &'static str,
     pub(super) payment: &'static str,
     pub(super) to: &'static str,
     pub(super) amount: &'static str,

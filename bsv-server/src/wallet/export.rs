@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bsv_invoicing::{
     Error, Movement, MovementKind, MovementPage, MovementQuery, Timestamp, Wallet,
 };
+use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::{Method, Uri};
 use serde::Serialize;
@@ -82,11 +83,12 @@ struct Row<'a> {
     to: Option<&'a str>,
     withdrawal: Option<u64>,
     bytes_dropped: bool,
+    network: &'static str,
 }
 
 impl<'a> Row<'a> {
     /// `written` converts text that the owner or a customer has written.
-    fn new(movement: &'a Movement, written: fn(&'a str) -> Cow<'a, str>) -> Self {
+    fn new(movement: &'a Movement, network: Network, written: fn(&'a str) -> Cow<'a, str>) -> Self {
         let Movement { at, kind, received, sent, fee, txid, vout, state, block, .. } = movement;
         let invoice = kind.invoice();
         Self {
@@ -109,6 +111,7 @@ impl<'a> Row<'a> {
                 _ => None,
             },
             bytes_dropped: movement.are_bytes_dropped,
+            network: network.name(),
         }
     }
 }
@@ -124,6 +127,7 @@ fn plain(text: &str) -> Cow<'_, str> {
 /// Writes movements, part by part.
 struct Export {
     format: Format,
+    network: Network,
     has_begun: bool,
 }
 
@@ -145,7 +149,9 @@ impl Export {
             writer.write_record(COLUMNS).expect("memory can be written to");
         }
         for movement in movements {
-            writer.serialize(Row::new(movement, plain)).expect("a row has the columns");
+            writer
+                .serialize(Row::new(movement, self.network, plain))
+                .expect("a row has the columns");
         }
         writer.into_inner().expect("memory can be written to")
     }
@@ -154,7 +160,7 @@ impl Export {
         let mut text = Vec::new();
         for movement in movements {
             text.push(if std::mem::replace(&mut self.has_begun, true) { b',' } else { b'[' });
-            serde_json::to_writer(&mut text, &Row::new(movement, Cow::Borrowed))
+            serde_json::to_writer(&mut text, &Row::new(movement, self.network, Cow::Borrowed))
                 .expect("rows consist of strings and numbers");
         }
         if is_last {
@@ -164,7 +170,7 @@ impl Export {
     }
 }
 
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "time",
     "type",
     "satoshis",
@@ -181,6 +187,7 @@ const COLUMNS: [&str; 16] = [
     "to",
     "withdrawal",
     "bytesDropped",
+    "network",
 ];
 
 /// Answers all movements in a period. The first part is read before the answer begins, so that an
@@ -204,7 +211,8 @@ pub(super) async fn answer(
         let _ = parts.try_send(None);
         return Ok(answer);
     }
-    let (wallet, export) = (Arc::clone(wallet), Export { format, has_begun: false });
+    let export = Export { format, network: wallet.network(), has_begun: false };
+    let wallet = Arc::clone(wallet);
     tokio::spawn(async move {
         let _place = place;
         if let Err(error) = send_all(&wallet, export, query, first, &parts).await {

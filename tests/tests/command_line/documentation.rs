@@ -7,18 +7,21 @@ mod scene;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::{Child, Stdio};
 
 use bsv_tests::build::{cli_program, workspace};
-use bsv_tests::{Done, Site};
+use bsv_tests::fetch::try_bitcoind;
+use bsv_tests::{Done, Site, free_port};
 use markdown::{Block, Page};
 use scene::Scene;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// The pages whose commands are run.
 const RUN: [&str; 4] = ["docs/api.md", "docs/operate.md", "docs/pool.md", "docs/shop.md"];
 
 /// Pages with commands that are not run. Each block gives the reason.
-const NOT_RUN: [&str; 2] = ["docs/cli.md", "docs/embed.md"];
+const NOT_RUN: [&str; 3] = ["docs/cli.md", "docs/embed.md", "docs/node.md"];
 
 /// The README and the pages of `docs`, without the decisions.
 fn pages() -> Vec<Page> {
@@ -40,6 +43,7 @@ fn run(path: &str) {
     for block in page.blocks() {
         match block {
             Block::Settings(text) => scene.settings = text.clone(),
+            Block::Node(_) => {}
             Block::Commands { not_run: Some(reason), line, .. } => {
                 eprintln!("{path}:{line}: NOT RUN: {reason}");
             }
@@ -87,7 +91,7 @@ fn every_page_with_commands_is_run_or_says_why_not() {
     for page in pages() {
         let mut commands = page.blocks().iter().filter_map(|block| match block {
             Block::Commands { not_run, line, .. } => Some((not_run, line)),
-            Block::Settings(_) => None,
+            Block::Settings(_) | Block::Node(_) => None,
         });
         if RUN.contains(&page.path.as_str()) {
             assert!(
@@ -127,6 +131,79 @@ fn the_settings_that_are_shown_are_settings() {
         }
     }
     assert!(count >= 5, "only {count} examples of settings");
+}
+
+/// A node that runs on a configuration that is shown, killed when dropped.
+struct ShownNode {
+    dir: TempDir,
+    child: Child,
+}
+
+impl ShownNode {
+    fn start(configuration: &str, rpc_port: u16) -> Self {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("bitcoin.conf"), configuration).unwrap();
+        let mut command = std::process::Command::new(try_bitcoind().unwrap());
+        command.arg(format!("-datadir={}", dir.path().display()));
+        // Other tests may have these ports, and there is nobody to connect to.
+        command.arg(format!("-rpcport={rpc_port}")).arg(format!("-port={}", free_port()));
+        command.arg(format!("-zmqpubrawtx2=tcp://127.0.0.1:{}", free_port())).arg("-connect=0");
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        Self { dir, child }
+    }
+}
+
+impl Drop for ShownNode {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_configuration_of_a_node_that_is_shown_suits_the_settings_beside_it() {
+    let page = Page::read("docs/node.md");
+    let shown = page.blocks().iter().filter_map(|block| match block {
+        Block::Node(configuration) => Some(configuration),
+        _ => None,
+    });
+    let mut checked = Vec::new();
+    for configuration in shown {
+        let has = |line: &str| configuration.lines().any(|shown| shown == line);
+        let (network, cookie) = match (has("testnet=1"), has("regtest=1")) {
+            (true, _) => ("testnet", "testnet3/.cookie"),
+            (_, true) => ("regtest", "regtest/.cookie"),
+            _ => ("livenet", ".cookie"),
+        };
+        let (port, is_of_pool) = (free_port(), has("minerid=1"));
+        let mut node = ShownNode::start(configuration, port);
+        let cookie = node.dir.path().join(cookie);
+        let mut site = Site::with(json!({
+            "network": network, "rpcPort": port, "rpcCookieFile": cookie,
+            "allowPlainKeystore": true,
+        }));
+        site.set(if is_of_pool { "wallet" } else { "minerid" }, json!({ "enabled": false }));
+        let check = loop {
+            let check = site.cli(&["config", "check", "--node", "--json"]);
+            let ended = node.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{configuration}: the node ended with {ended:?}");
+            if check.stdout.contains("it answers") {
+                break check;
+            }
+        };
+        assert_eq!(check.code, 0, "{configuration}: {}", check.stdout);
+        if is_of_pool && network == "regtest" {
+            let mut bitcoin_cli =
+                std::process::Command::new(try_bitcoind().unwrap().with_file_name("bitcoin-cli"));
+            bitcoin_cli.arg(format!("-datadir={}", node.dir.path().display()));
+            bitcoin_cli.arg(format!("-rpcport={port}")).arg("getminingcandidate");
+            assert_eq!(Done::of(&mut bitcoin_cli).code, 0, "{configuration}");
+        }
+        checked.push((network, is_of_pool));
+    }
+    let expected = [false, true]
+        .map(|is_of_pool| ["livenet", "testnet", "regtest"].map(|network| (network, is_of_pool)));
+    assert_eq!(checked, expected.concat());
 }
 
 /// The error codes in an OpenAPI file.

@@ -56,7 +56,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let whole = identity("a", "\"KEY\",\"KEY\"", r#"{"k":"v"}"#);
     let rotated = identity("b", "\"KEY\",\"KEY\"", "{}");
     let list = format!("[{whole},{rotated}]\n");
-    let no_node = "bsv-cli: no node is configured: set rpcUser and rpcPassword\n";
+    let no_node = "bsv-cli: no node is configured: set rpcUser and rpcPassword, or rpcCookieFile\n";
     let no_vctx = "bsv-cli: Alias \"a\" has no VCTx, run generatevctx\n\
                    hint: set it up with bsv-cli miner vctx\n";
     let unknown = "bsv-cli: Alias \"x\" doesn't exist\n\
@@ -327,7 +327,7 @@ fn flags_stand_before_or_after_the_command() {
         assert_eq!((done.code, done.stdout.trim()), (0, list.as_str()), "{arguments:?}");
     }
     for arguments in
-        [&["config", "check", "--config", file][..], &["--config", file, "config", "check"]]
+        [&["config", "show", "--config", file][..], &["--config", file, "config", "show"]]
     {
         assert!(site.cli_ok(arguments).contains("pool.internal"), "{arguments:?}");
     }

@@ -115,25 +115,24 @@ fn a_node_that_cannot_reach_the_service_is_reported() {
 
 #[test]
 fn a_listener_that_nodes_cannot_use_causes_a_warning() {
-    let node = Node::start();
-    for (settings, part) in [
-        (json!({"port": 32_768}), "32767"),
-        (json!({"port": 9002, "host": "::1"}), "IPv6"),
-        (json!({"port": 9002, "auth": {"requireToken": true}}), "tokens"),
-        (json!({"port": 9002, "tls": {"certificate": "c", "key": "k"}}), "TLS"),
+    let (node, port) = (Node::start(), free_port());
+    for (settings, part, code) in [
+        (json!({"port": 32_768}), "32767", 0),
+        (json!({"port": port, "host": "::1"}), "IPv6", 0),
+        (json!({"port": port, "auth": {"requireToken": true}}), "tokens", 0),
+        // There are no such files.
+        (json!({"port": port, "tls": {"certificate": "c", "key": "k"}}), "TLS", 1),
     ] {
         let mut site = Site::on(&node);
         for (name, value) in settings.as_object().unwrap() {
             site.set(name, value.clone());
         }
-        let (code, lines) = check(&site);
-        assert_eq!(
-            (code, outcome(&lines, "listener", part)),
-            (0, "warns".to_owned()),
-            "{settings}"
-        );
+        let (found, lines) = check(&site);
+        let outcome = outcome(&lines, "listener", part);
+        assert_eq!((found, outcome), (code, "warns".to_owned()), "{settings}");
     }
     let mut site = Site::on(&node);
-    site.set("port", json!(9002));
-    assert_eq!(outcome(&check(&site).1, "listener", "http://127.0.0.1:9002"), "holds");
+    site.set("port", json!(port));
+    let url = format!("http://127.0.0.1:{port}");
+    assert_eq!(outcome(&check(&site).1, "listener", &url), "holds");
 }

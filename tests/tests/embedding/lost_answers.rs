@@ -7,9 +7,9 @@ use std::time::Duration;
 use bsv_invoicing::ledger::queries::GetHoldings;
 use bsv_invoicing::ledger::{CheckedProof, Notice, Noticed, ReservedWithdrawal, ShownPlace, Watch};
 use bsv_invoicing::{
-    Answering, BlockPlace, BoxedAnswer, BoxedCommand, Chain, Error, KeyPath, NodeRpc, NodeSettings,
-    Proof, RedbWalletStore, Store, Timestamp, Wallet, WalletSettings, WalletStore,
-    WalletStoreError, WithdrawalDraft,
+    Answering, BlockPlace, BoxedAnswer, BoxedCommand, Chain, Error, KeyPath, NodeRpc, Proof,
+    RedbWalletStore, Store, Timestamp, Wallet, WalletSettings, WalletStore, WalletStoreError,
+    WithdrawalDraft,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError};
 use bsv_tests::Node;
@@ -97,13 +97,7 @@ async fn coins_that_were_reserved_without_an_answer_are_released() {
     let keystore = Keystore::open(&dir.path().join("keys"), None, PlainKeys::Allowed, "test");
     let settings = WalletSettings::new(Network::Regtest);
     let wallet = Wallet::open(Arc::new(store), keystore.unwrap(), settings).await.unwrap();
-    let rpc = NodeRpc::new(NodeSettings {
-        host: node.host.clone(),
-        port: node.port,
-        user: node.user.clone(),
-        password: node.password.clone().into(),
-    });
-    let wallet = Arc::new(wallet.with_node(rpc));
+    let wallet = Arc::new(wallet.with_node(NodeRpc::new(node.settings())));
     let draft = json!({ "script": "51", "satoshis": SATOSHIS / 2 }).to_string();
     let draft = WithdrawalDraft::from_json(draft.as_bytes(), Network::Regtest).unwrap();
     let withdrawn = wallet.withdraw(draft, None).await;

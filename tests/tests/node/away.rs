@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_network::{NodeError, NodeRpc, NodeSettings};
+use bsv_network::{NodeCredentials, NodeError, NodeRpc, NodeSettings};
 use bsv_tests::Node;
 use bsv_tx::Transaction;
 
@@ -39,7 +39,10 @@ async fn a_nodes_policy_is_that_of_its_settings() {
 async fn the_errors_of_an_unusable_node_and_of_a_refusing_node_differ() {
     let mut node = Node::start();
     let tip = node.mine(1)[0];
-    let stranger = NodeRpc::new(NodeSettings { password: "wrong".into(), ..node.settings() });
+    let stranger = NodeRpc::new(NodeSettings {
+        credentials: NodeCredentials::password(&node.user, "wrong"),
+        ..node.settings()
+    });
     let error = stranger.tip().await.unwrap_err();
     assert_eq!(error, NodeError::Unauthorized);
     assert!(error.is_unavailable());
@@ -71,6 +74,38 @@ async fn more_calls_at_once_than_a_node_queues() {
     }
 }
 
+#[tokio::test]
+async fn a_cookie_is_read_again_after_the_node_has_written_another() {
+    let mut node = Node::start_with(&["rpcpassword="]);
+    let copy = tempfile::NamedTempFile::new().unwrap();
+    let credentials = NodeCredentials::CookieFile(copy.path().to_owned());
+    let rpc = NodeRpc::new(NodeSettings { credentials, ..node.settings() });
+    let copy_cookie = |node: &Node, end: &str| {
+        let cookie = std::fs::read_to_string(node.cookie_file()).unwrap();
+        std::fs::write(copy.path(), format!("{}{end}", cookie.trim_end())).unwrap();
+    };
+    // An editor ends the file with a line feed.
+    copy_cookie(&node, "\n");
+    assert_eq!(rpc.tip().await.unwrap().height, 0);
+    node.restart();
+    assert_eq!(rpc.tip().await.unwrap_err(), NodeError::Unauthorized);
+    copy_cookie(&node, "");
+    let at_once = std::iter::repeat_with(|| rpc.tip()).take(5);
+    for tip in futures_util::future::join_all(at_once).await {
+        assert_eq!(tip.unwrap().height, 0);
+    }
+    // What the client holds works without the file.
+    std::fs::remove_file(copy.path()).unwrap();
+    assert_eq!(rpc.tip().await.unwrap().height, 0);
+    let stranger = NodeRpc::new(NodeSettings {
+        credentials: NodeCredentials::CookieFile(copy.path().to_owned()),
+        ..node.settings()
+    });
+    let error = stranger.tip().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("cookie file"), "{error}");
+}
+
 /// A client of a stand-in for a node that calls `serve` with every connection.
 pub(crate) fn client_of(serve: impl Fn(TcpStream) + Send + 'static) -> NodeRpc {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -79,8 +114,7 @@ pub(crate) fn client_of(serve: impl Fn(TcpStream) + Send + 'static) -> NodeRpc {
     NodeRpc::new(NodeSettings {
         host: "127.0.0.1".to_owned(),
         port,
-        user: "bitcoin".to_owned(),
-        password: "bitcoin".into(),
+        credentials: NodeCredentials::password("bitcoin", "bitcoin"),
     })
 }
 

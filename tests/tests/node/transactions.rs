@@ -1,6 +1,6 @@
 //! Sending transactions to a node, and finding them there.
 
-use bsv_network::{Broadcast, NodeError, NodeRpc, NodeSettings, TransactionPlace};
+use bsv_network::{Broadcast, NodeCredentials, NodeError, NodeRpc, NodeSettings, TransactionPlace};
 use bsv_tests::{Gate, Node};
 use bsv_tx::{Transaction, Txid};
 use serde_json::json;
@@ -120,7 +120,10 @@ async fn a_senseless_transaction_is_refused() {
 async fn a_node_that_cannot_be_used_is_given_no_transaction() {
     let mut node = Node::start();
     let empty = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
-    let stranger = NodeRpc::new(NodeSettings { password: "wrong".into(), ..node.settings() });
+    let stranger = NodeRpc::new(NodeSettings {
+        credentials: NodeCredentials::password(&node.user, "wrong"),
+        ..node.settings()
+    });
     assert_eq!(stranger.submit_transaction(&empty).await, Err(NodeError::Unauthorized));
     node.stop();
     let error = node.rpc().submit_transaction(&empty).await.unwrap_err();

@@ -96,3 +96,51 @@ fn the_units_run_commands_that_exist() {
     let done = Done::of(help.args(words).arg("--help"));
     assert_eq!(done.code, 0, "{}", done.stderr);
 }
+
+/// The files of an archive or a package, unpacked by a command.
+fn unpacked(unpack: &mut Command, dir: &TempDir) -> PathBuf {
+    let done = Done::of(unpack);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    dir.path().to_owned()
+}
+
+#[test]
+fn the_archive_and_the_package_hold_programs_that_run_and_units_that_find_them() {
+    let out = TempDir::new().unwrap();
+    let programs = server_program().parent().unwrap();
+    let mut make = Command::new(workspace().join("deploy/package"));
+    let made = Done::of(make.arg(programs).env("CARGO_TARGET_DIR", out.path()));
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let files: Vec<_> = made.stdout.lines().collect();
+    let has_dpkg = Command::new("dpkg-deb").arg("--version").output().is_ok();
+    assert_eq!(files.len(), if has_dpkg { 2 } else { 1 }, "{}", made.stderr);
+
+    let [archive, package] = [(); 2].map(|()| TempDir::new().unwrap());
+    let mut tar = Command::new("tar");
+    tar.args(["--strip-components=1", "-xzf", files[0], "-C"]).arg(archive.path());
+    let archive = unpacked(&mut tar, &archive);
+    let version = format!("{} {}", "bsv-server", env!("CARGO_PKG_VERSION"));
+    let says_version = |program: PathBuf| {
+        let said = Done::of(Command::new(program).arg("--version")).stdout;
+        assert!(said.starts_with(&version), "{said}");
+    };
+    says_version(archive.join("bsv-server"));
+    for file in ["bsv-cli", "README.md", "LICENSE", "docs/shop.md", "systemd/bsv-server.service"] {
+        assert!(archive.join(file).is_file(), "{file}");
+    }
+    if !has_dpkg {
+        eprintln!("there is no dpkg-deb: no Debian package is made here");
+        return;
+    }
+    let mut dpkg = Command::new("dpkg-deb");
+    let package = unpacked(dpkg.arg("-x").arg(files[1]).arg(package.path()), &package);
+    says_version(package.join("usr/bin/bsv-server"));
+    for name in UNITS {
+        let text = fs::read_to_string(package.join("usr/lib/systemd/system").join(name)).unwrap();
+        let started = text.lines().filter_map(|line| line.strip_prefix("ExecStart=/"));
+        for command in started {
+            let program = command.split(' ').next().unwrap();
+            assert!(package.join(program).is_file(), "{name}: {program}");
+        }
+    }
+}

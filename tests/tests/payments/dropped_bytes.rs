@@ -119,7 +119,7 @@ fn bytes_stay_until_no_reorganisation_can_need_them() {
     assert!(text.contains("bytes dropped: 2 of the transactions"), "{text}");
     assert_eq!(shop.site.cli_json(&["books", "verify"])["bytesDropped"], 2);
     let header = shop.site.cli_ok(&["export"]);
-    assert!(header.lines().next().unwrap().ends_with(",bytesDropped"), "{header}");
+    assert!(header.lines().next().unwrap().ends_with(",bytesDropped,network"), "{header}");
 
     // The shop asks the node for a transaction whose id is enough for its payer.
     let id = shop.invoice(1_000);

@@ -70,9 +70,9 @@ fn a_store_that_is_lost_is_not_replaced_unless_the_owner_says_so() {
 }
 
 #[test]
-fn config_check_shows_the_settings_of_the_wallet() {
+fn config_show_prints_the_settings_of_the_wallet() {
     let site = Site::new();
-    let shown = site.cli_json(&["config", "check"]);
+    let shown = site.cli_json(&["config", "show"]);
     let nobody = json!({"name": "", "email": "", "address": "", "avatar": ""});
     let wallet = json!({
         "enabled": true, "host": "127.0.0.1", "port": 0, "paymentExpiryHours": 24,
@@ -109,12 +109,12 @@ fn config_check_shows_the_settings_of_the_wallet() {
         },
     });
     let site = Site::with(json!({"wallet": wallet, "payments": payments}));
-    let shown = site.cli_json(&["config", "check"]);
+    let shown = site.cli_json(&["config", "show"]);
     assert_eq!((&shown["wallet"], &shown["payments"]), (&wallet, &payments));
-    let text = site.cli_ok(&["config", "check"]);
+    let text = site.cli_ok(&["config", "show"]);
     for line in ["[wallet]", "payLimitSatoshis = 5000", "[payments]", "feeRate = 3"] {
         assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
     }
     let site = Site::with(json!({"wallet": {"enabled": false}}));
-    assert_eq!(site.cli_json(&["config", "check"])["wallet"]["enabled"], false);
+    assert_eq!(site.cli_json(&["config", "show"])["wallet"]["enabled"], false);
 }

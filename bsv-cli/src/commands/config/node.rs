@@ -1,36 +1,13 @@
 //! Checking the node against the settings.
 
-use std::fmt;
-
 use bsv_minerid::Alias;
 use bsv_network::{NodeError, NodeRpc};
-use bsv_server::{Config, MinerIdConfig, OpenError};
-use serde_json::{Value, json};
+use bsv_server::{Config, MinerIdConfig, OpenError, Outcome, Verdicts};
+use serde_json::Value;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::printable;
 use crate::service::ReachError;
-
-/// A check and its result.
-struct Line {
-    check: &'static str,
-    outcome: Outcome,
-    detail: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Holds,
-    Fails,
-    /// A problem for some uses.
-    Warns,
-    Unchecked,
-}
-
-/// The results, in the order of the checks.
-#[derive(Default)]
-struct Lines(Vec<Line>);
 
 /// The node's settings for the generator of miner ids.
 struct Generator {
@@ -38,16 +15,17 @@ struct Generator {
     alias: Option<String>,
 }
 
-/// Asks the node, and prints the results.
-pub(super) async fn check(context: &Context) -> Result<(), CliError> {
-    let config = context.config()?;
+/// Asks the node, and adds the results.
+pub(super) async fn check(
+    lines: &mut Verdicts,
+    context: &Context,
+    config: &Config,
+) -> Result<(), CliError> {
     let node = config.node.clone().map(NodeRpc::new).ok_or(CliError::NoNode)?;
-    let waiting = context.wait("asking the node");
-    let mut lines = Lines::default();
-    let generator = check_node(&mut lines, &config, &node).await?;
+    let generator = check_node(lines, config, &node).await?;
     if let Some(minerid) = &config.minerid {
-        check_generator(&mut lines, minerid, config.access.require_token, &generator);
-        check_alias(&mut lines, context, minerid, &generator).await;
+        check_generator(lines, minerid, config.access.require_token, &generator);
+        check_alias(lines, context, minerid, &generator).await;
         lines.unchecked(
             "PublicIP",
             "other nodes compare the PublicIP in the documents of the alias with the address that they see",
@@ -57,18 +35,13 @@ pub(super) async fn check(context: &Context) -> Result<(), CliError> {
             "a node does not tell whether it has coins for miner-info transactions (protocol 1.0)",
         );
     }
-    drop(waiting);
-    context.print(lines.to_json(), || lines.to_string())?;
-    match lines.of(Outcome::Fails) {
-        0 => Ok(()),
-        count => Err(CliError::CheckFailed(format!("{count} faults of the node and its settings"))),
-    }
+    Ok(())
 }
 
 /// The checks that every node allows. Answers the node's settings for the generator, or an error if
 /// the node does not tell them.
 async fn check_node(
-    lines: &mut Lines,
+    lines: &mut Verdicts,
     config: &Config,
     node: &NodeRpc,
 ) -> Result<Result<Option<Generator>, &'static str>, CliError> {
@@ -140,7 +113,7 @@ async fn check_node(
 
 /// Checks that the node can reach the listener in its settings, or a listener that could be set.
 fn check_generator(
-    lines: &mut Lines,
+    lines: &mut Verdicts,
     minerid: &MinerIdConfig,
     requires_token: bool,
     generator: &Result<Option<Generator>, &'static str>,
@@ -218,7 +191,7 @@ const MAX_PORT: u16 = 32_767;
 
 /// Checks that the alias that the node uses exists and signs.
 async fn check_alias(
-    lines: &mut Lines,
+    lines: &mut Verdicts,
     context: &Context,
     minerid: &MinerIdConfig,
     generator: &Result<Option<Generator>, &'static str>,
@@ -273,60 +246,6 @@ impl Generator {
         let url = value("mineridgeneratorurl").filter(|url| !url.is_empty())?;
         let alias = value("mineridgeneratoralias").filter(|alias| !alias.is_empty());
         Some(Self { url, alias })
-    }
-}
-
-impl Lines {
-    fn add(&mut self, check: &'static str, outcome: Outcome, detail: impl Into<String>) {
-        self.0.push(Line { check, outcome, detail: detail.into() });
-    }
-
-    fn holds(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, Outcome::Holds, detail);
-    }
-
-    fn fails(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, Outcome::Fails, detail);
-    }
-
-    fn warns(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, Outcome::Warns, detail);
-    }
-
-    fn unchecked(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, Outcome::Unchecked, detail);
-    }
-
-    fn of(&self, outcome: Outcome) -> usize {
-        self.0.iter().filter(|line| line.outcome == outcome).count()
-    }
-
-    fn to_json(&self) -> Value {
-        let line = |Line { check, outcome, detail }: &Line| {
-            let outcome = match outcome {
-                Outcome::Holds => "holds",
-                Outcome::Fails => "fails",
-                Outcome::Warns => "warns",
-                Outcome::Unchecked => "unchecked",
-            };
-            json!({ "check": check, "outcome": outcome, "detail": detail })
-        };
-        json!({ "checks": self.0.iter().map(line).collect::<Vec<_>>() })
-    }
-}
-
-impl fmt::Display for Lines {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Line { check, outcome, detail } in &self.0 {
-            let outcome = match outcome {
-                Outcome::Holds => "holds",
-                Outcome::Fails => "FAILS",
-                Outcome::Warns => "warning",
-                Outcome::Unchecked => "not checked",
-            };
-            writeln!(f, "{check:<23}{outcome}: {}", printable(detail))?;
-        }
-        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     tag: "de",
     name: "Deutsch",
     dir: "ltr",
+    test_network: "Testnetz, kein echtes Geld",
     payment: "Zahlung",
     to: "Zahlung an",
     amount: "Betrag",

@@ -4,6 +4,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     tag: "en",
     name: "English",
     dir: "ltr",
+    test_network: "Test network, no real money",
     payment: "Payment",
     to: "Payment to",
     amount: "Amount",

@@ -16,6 +16,8 @@ pub(super) struct Page {
 pub(super) enum Block {
     /// A file of settings.
     Settings(String),
+    /// A `bitcoin.conf`.
+    Node(String),
     /// Commands and their output.
     Commands {
         commands: Vec<Command>,
@@ -75,6 +77,7 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
                 lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
             match language {
                 "toml" => blocks.push(Block::Settings(body.join("\n"))),
+                "ini" => blocks.push(Block::Node(body.join("\n"))),
                 "console" => blocks.push(commands(path, index + 1, &body, &notes)),
                 _ => assert!(notes.is_empty(), "{path}:{index}: a note before {language}"),
             }

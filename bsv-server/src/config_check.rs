@@ -1,0 +1,255 @@
+//! Checking the settings: what the server would refuse, and what is risky.
+
+use std::fmt;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use bsv_store::{Keystore, KeystoreError, LockError, PlainKeys};
+use bsv_tx::Network;
+use serde::Serialize;
+
+use crate::config::{Config, ConfigSources, TlsFiles, WalletConfig};
+use crate::http::Tls;
+use crate::opening::{OpenError, holder_of, open_to_others, open_to_others_text, own_dirs};
+
+/// The results of checks, in their order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verdicts {
+    checks: Vec<Verdict>,
+}
+
+/// A check and its result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// The name of the check.
+    pub check: String,
+    /// The result.
+    pub outcome: Outcome,
+    /// The reason, and what to do.
+    pub detail: String,
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All is well.
+    Holds,
+    /// Something does not work.
+    Fails,
+    /// Something is risky, or a problem for some uses.
+    Warns,
+    /// Nobody can tell here.
+    Unchecked,
+}
+
+impl Verdicts {
+    /// Adds a result.
+    pub fn add(&mut self, check: &str, outcome: Outcome, detail: impl Into<String>) {
+        self.checks.push(Verdict { check: check.to_owned(), outcome, detail: detail.into() });
+    }
+
+    /// Adds a check that holds.
+    pub fn holds(&mut self, check: &str, detail: impl Into<String>) {
+        self.add(check, Outcome::Holds, detail);
+    }
+
+    /// Adds a check that fails.
+    pub fn fails(&mut self, check: &str, detail: impl Into<String>) {
+        self.add(check, Outcome::Fails, detail);
+    }
+
+    /// Adds a warning.
+    pub fn warns(&mut self, check: &str, detail: impl Into<String>) {
+        self.add(check, Outcome::Warns, detail);
+    }
+
+    /// Adds a check that could not be made.
+    pub fn unchecked(&mut self, check: &str, detail: impl Into<String>) {
+        self.add(check, Outcome::Unchecked, detail);
+    }
+
+    /// How many checks have this result.
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.all().iter().filter(|verdict| verdict.outcome == outcome).count()
+    }
+
+    /// All results.
+    pub fn all(&self) -> &[Verdict] {
+        &self.checks
+    }
+}
+
+impl Outcome {
+    /// The result in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "FAILS",
+            Self::Warns => "warning",
+            Self::Unchecked => "not checked",
+        }
+    }
+}
+
+/// Checks the files and addresses that settings name, and what is risky. Nothing is created.
+pub fn check_config(sources: &ConfigSources, config: &Config) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    let network = match config.network {
+        Network::Livenet => "of real money",
+        Network::Testnet | Network::Regtest => "for tests",
+    };
+    verdicts.holds("settings", format!("they are for {}, a network {network}", config.network));
+    check_files(&mut verdicts, sources, config);
+    check_keys(&mut verdicts, config);
+    check_listeners(&mut verdicts, config);
+    if let Some(wallet) = &config.wallet {
+        check_payers(&mut verdicts, config.network, wallet);
+    }
+    check_node(&mut verdicts, config);
+    verdicts
+}
+
+/// Checks who can read secrets, and who can replace files.
+fn check_files(verdicts: &mut Verdicts, sources: &ConfigSources, config: &Config) {
+    const CHECK: &str = "files";
+    let files = sources.files_with_secrets().unwrap_or_default();
+    let readable = files.iter().filter(|file| is_readable_by_others(file)).map(|file| {
+        format!("other users can read the secrets in {}: run chmod go-rwx {0}", file.display())
+    });
+    let dirs = own_dirs(config);
+    let writable = open_to_others(&dirs).map(open_to_others_text);
+    let warnings: Vec<_> = readable.chain(writable).collect();
+    if warnings.is_empty() {
+        verdicts.holds(CHECK, "other users can neither read secrets nor replace data");
+    }
+    warnings.into_iter().for_each(|warning| verdicts.warns(CHECK, warning));
+}
+
+fn is_readable_by_others(file: &Path) -> bool {
+    const READABLE_BY_OTHERS: u32 = 0o044;
+    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & READABLE_BY_OTHERS != 0)
+}
+
+/// Checks the passphrase, and that it opens the keystore.
+fn check_keys(verdicts: &mut Verdicts, config: &Config) {
+    const CHECK: &str = "keys";
+    if config.wallet.is_none() && config.minerid.is_none() {
+        return;
+    }
+    let keystore = &config.keystore;
+    let is_sealed = if Keystore::is_in(&keystore.dir) {
+        let opened = keystore.stretched_passphrase().and_then(|passphrase| {
+            let passphrase = passphrase.as_ref();
+            Keystore::open(&keystore.dir, passphrase, keystore.plain_keys, "bsv-cli config check")
+        });
+        match opened {
+            Ok(opened) => !opened.is_plain(),
+            Err(KeystoreError::Lock(error @ LockError::Held { .. })) => {
+                return verdicts.unchecked(CHECK, error.to_string());
+            }
+            Err(error) => return verdicts.fails(CHECK, OpenError::from(error).to_string()),
+        }
+    } else if keystore.passphrase.is_none() && keystore.plain_keys == PlainKeys::Refused {
+        let error = OpenError::from(KeystoreError::PlainRefused(keystore.dir.clone()));
+        return verdicts.fails(CHECK, error.to_string());
+    } else {
+        keystore.passphrase.is_some()
+    };
+    match is_sealed {
+        true => verdicts.holds(CHECK, "a passphrase seals them"),
+        false if config.network == Network::Regtest => {
+            verdicts.holds(CHECK, "no passphrase seals them, and nothing on regtest has a value");
+        }
+        false => verdicts.warns(
+            CHECK,
+            "no passphrase seals them: set keystorePassphraseFile, and run bsv-cli keystore passphrase if there are \
+             keys already",
+        ),
+    }
+}
+
+/// Checks that the server can listen.
+fn check_listeners(verdicts: &mut Verdicts, config: &Config) {
+    let mut listeners: Vec<(&str, &'static str, SocketAddr, Option<&TlsFiles>)> = Vec::new();
+    if let Some(minerid) = &config.minerid {
+        listeners.push(("minerid", "tls", minerid.address, minerid.tls.as_ref()));
+        let of_node = minerid.node_listener.as_ref();
+        listeners.extend(of_node.map(|it| ("node", "minerid.nodeListener", it.address, None)));
+    }
+    if let Some(wallet) = &config.wallet {
+        let payments = &wallet.payments;
+        listeners.push(("wallet", "wallet.tls", wallet.address, wallet.tls.as_ref()));
+        listeners.push(("payments", "payments.tls", payments.address, payments.tls.as_ref()));
+    }
+    let holder = holder_of(&config.network_dir, "bsv-cli config check");
+    for (name, setting, address, tls) in listeners {
+        let check = format!("listener {name}");
+        if let Some(Err(error)) = tls.map(|files| Tls::open(setting, files.clone())) {
+            verdicts.fails(&check, error.to_string());
+        } else if let Some(holder) = &holder {
+            verdicts.unchecked(&check, format!("{address}: {holder}"));
+        } else {
+            match TcpListener::bind(address) {
+                Ok(_) => verdicts.holds(&check, address.to_string()),
+                Err(error) => {
+                    verdicts.fails(&check, format!("cannot listen on {address}: {error}"));
+                }
+            }
+        }
+    }
+    for warning in config.clear_text_warnings() {
+        verdicts.warns("encryption", warning);
+    }
+}
+
+/// Checks what payers are told.
+fn check_payers(verdicts: &mut Verdicts, network: Network, wallet: &WalletConfig) {
+    /// The fee rate below which no miner of the main network takes a transaction, in satoshis per
+    /// 1000 bytes.
+    const FLOOR: u64 = 100;
+    let payments = &wallet.payments;
+    let url = payments.public_url();
+    match &payments.public_url {
+        None if network != Network::Regtest => verdicts.warns(
+            "publicUrl",
+            format!(
+                "invoices lead payers to {url}: set payments.publicUrl to the URL that they reach"
+            ),
+        ),
+        _ => verdicts.holds("publicUrl", format!("invoices lead payers to {url}")),
+    }
+    if network == Network::Livenet && payments.fee_rate < FLOOR {
+        verdicts.warns(
+            "feeRate",
+            format!(
+                "payers are asked for {} satoshis per 1000 bytes, and miners refuse less than {FLOOR}: leave \
+                 payments.feeRate out",
+                payments.fee_rate
+            ),
+        );
+    }
+}
+
+fn check_node(verdicts: &mut Verdicts, config: &Config) {
+    const CHECK: &str = "node settings";
+    match &config.node {
+        Some(node) => {
+            let detail = format!("{}:{}; with --node it is asked", node.host, node.port);
+            verdicts.holds(CHECK, detail);
+        }
+        None => verdicts.warns(
+            CHECK,
+            "there is none, so payments and what blocks show stay unknown: set rpcUser and rpcPassword, or \
+             rpcCookieFile",
+        ),
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<23}{}: {}", self.check, self.outcome.in_words(), self.detail)
+    }
+}
