@@ -11,9 +11,10 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use bsv_invoicing::events::EventQuery;
 use bsv_invoicing::{
-    Address, DatabaseOptions, DirLock, EventQuery, InvoiceDraft, Keystore, Network,
-    NodeCredentials, NodeRpc, NodeSettings, PlainKeys, RedbWalletStore, Wallet, WalletSettings,
+    Address, DatabaseOptions, DirLock, InvoiceDraft, Keystore, Network, NodeCredentials, NodeRpc,
+    NodeSettings, PlainKeys, RedbWalletStore, Wallet, WalletSettings,
 };
 use tokio::sync::oneshot;
 

@@ -4,12 +4,12 @@ pub mod dpp;
 mod error;
 pub mod ledger;
 mod model;
-mod store;
+pub mod store;
 mod wallet;
 pub mod webhooks;
 
 #[cfg(feature = "postgres")]
-pub use crate::store::{PostgresOptions, PostgresUrlError, PostgresWalletStore};
+pub use crate::store::{PostgresOptions, PostgresWalletStore};
 pub use bsv_network::{self, NodeCredentials, NodeError, NodeRpc, NodeSettings};
 pub use bsv_store::{
     self, DatabaseOptions, DirLock, KeyEvent, Keystore, PlainKeys, SecretString,
@@ -18,60 +18,95 @@ pub use bsv_store::{
 pub use bsv_tx::{self, Address, BlockHash, Network, OutPoint, Script, Transaction, Txid};
 pub use error::Error;
 pub use ipnet::IpNet;
-pub use model::clock::ClockDoubt;
-pub use model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
-pub use model::delivery::{
-    Attempt, AttemptFailure, AttemptOutcome, DELIVERIES_KEPT, Delivery, DeliveryState,
-    MAX_ANSWER_KEPT, MAX_ATTEMPTS_KEPT,
-};
-pub use model::event::{
-    Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind, EventOutgoing,
-    EventPage, EventPayment, EventQuery, LogName, LogNameParseError, MAX_EVENTS_LOOKED_AT, MinedIn,
-    WrittenEvent, WrittenPage,
-};
-pub use model::fields::{BodyError, FieldErrors};
-pub use model::holdings::{Holding, Holdings};
-pub use model::idempotency::{BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN};
-pub use model::invoice::{
-    DEFAULT_EXPIRY, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery, InvoiceState,
-    InvoiceStateParseError, MAX_DESCRIPTION_LEN, MAX_LOOKED_AT, MAX_PAGE_TEXT, MAX_REFERENCE_LEN,
-    MAX_SATOSHIS,
-};
-pub use model::invoice_id::{IdCipher, InvoiceId, InvoiceIdParseError, NewId};
-pub use model::movement::{Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice};
-pub use model::outgoing::{
-    OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState, Posting,
-};
-pub use model::payment::{
-    IncomingPayment, IncomingState, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage,
-    PaymentQuery, UnassignedReceipt,
-};
-pub use model::process::{Claimed, ProcessId, Task};
-pub use model::receipt::{NewReceipt, Receipt, ReceiptKey};
-pub use model::settlement::{Counting, LatePayments, PaymentRules, Received, Settlement};
-pub use model::time::{StorableTimeError, Timestamp, TimestampParseError};
-pub use model::transaction::{
-    BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof, Proof,
-    Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
-};
-pub use model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN, User, UserDraft};
-pub use model::webhook::{
-    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, ReplayDraft, SecretDraft, Webhook, WebhookChange,
-    WebhookDraft, WebhookId, WebhookIdParseError, WebhookState,
-};
-pub use model::withdrawal::{Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord};
-pub use store::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedOnce, BoxedQuery, CopyError, EventCounts,
-    OpenWalletStoreError, RedbWalletStore, Store, WalletStore, WalletStoreError, copy_wallet,
-    holds_no_wallet,
-};
-pub use wallet::books::BooksCheck;
+pub use model::invoice::{Invoice, InvoiceDraft, InvoiceState};
+pub use model::invoice_id::InvoiceId;
+pub use model::time::Timestamp;
+pub use model::user::{User, UserDraft};
+pub use store::RedbWalletStore;
 pub use wallet::checkout::Checkout;
-pub use wallet::outbound::{HttpWebhooks, OwnListeners};
-pub use wallet::pay::{PayDraft, PaymentPreview, faucet};
-pub use wallet::receive::NotTaken;
-pub use wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
-pub use wallet::refund::{RefundDraft, RefundPreview};
+pub use wallet::pay::PayDraft;
+pub use wallet::refund::RefundDraft;
 pub use wallet::seed::WalletSeed;
 pub use wallet::withdraw::WithdrawalDraft;
 pub use wallet::{Wallet, WalletSettings};
+
+/// Invoices and users, and what a request to make one may hold.
+pub mod invoices {
+    pub use crate::model::fields::{BodyError, FieldErrors};
+    pub use crate::model::idempotency::{
+        BadIdempotencyKey, IDEMPOTENCY_PERIOD, IdempotencyKey, MAX_KEY_LEN,
+    };
+    pub use crate::model::invoice::{
+        DEFAULT_EXPIRY, InvoicePage, InvoiceQuery, InvoiceStateParseError, MAX_DESCRIPTION_LEN,
+        MAX_LOOKED_AT, MAX_PAGE_TEXT, MAX_REFERENCE_LEN, MAX_SATOSHIS,
+    };
+    pub use crate::model::invoice_id::{IdCipher, InvoiceIdParseError, NewId};
+    pub use crate::model::settlement::{
+        Counting, LatePayments, PaymentRules, Received, Settlement,
+    };
+    pub use crate::model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN};
+}
+
+/// Payments to the wallet, and the outputs that it has received.
+pub mod receiving {
+    pub use crate::model::payment::{
+        IncomingPayment, IncomingState, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery,
+        PaymentPage, PaymentQuery, UnassignedReceipt,
+    };
+    pub use crate::model::receipt::{NewReceipt, Receipt, ReceiptKey};
+    pub use crate::wallet::receive::NotTaken;
+}
+
+/// Payments by the wallet: to payment URLs, withdrawals and refunds.
+pub mod sending {
+    pub use crate::model::outgoing::{
+        OutgoingPayment, OutgoingPurpose, OutgoingRecord, OutgoingState, Posting,
+    };
+    pub use crate::model::withdrawal::{
+        Withdrawal, WithdrawalAmount, WithdrawalCost, WithdrawalRecord,
+    };
+    pub use crate::wallet::pay::{PaymentPreview, faucet};
+    pub use crate::wallet::refund::RefundPreview;
+}
+
+/// Coins, the keys that own them, and the balance.
+pub mod coins {
+    pub use crate::model::coin::{Chain, Change, Coin, KeyPath, Selection, Spending, Trust};
+    pub use crate::model::holdings::{Holding, Holdings};
+}
+
+/// Transactions, and how far they are followed in the chain.
+pub mod transactions {
+    pub use crate::model::transaction::{
+        BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof,
+        Proof, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
+    };
+}
+
+/// The log of events.
+pub mod events {
+    pub use crate::model::event::{
+        Event, EventData, EventFilter, EventFilterParseError, EventInvoice, EventKind,
+        EventOutgoing, EventPage, EventPayment, EventQuery, LogName, LogNameParseError,
+        MAX_EVENTS_LOOKED_AT, MinedIn, WrittenEvent, WrittenPage,
+    };
+}
+
+/// Money that came or left, for accounts.
+pub mod movements {
+    pub use crate::model::movement::{
+        Movement, MovementKind, MovementPage, MovementQuery, PaidInvoice,
+    };
+}
+
+/// What the words of the seed bring back, and whether the books add up.
+pub mod recovery {
+    pub use crate::wallet::books::BooksCheck;
+    pub use crate::wallet::recover::{DEFAULT_LOOKAHEAD, Recovery, Walk};
+}
+
+/// Times, and doubts about the clock.
+pub mod time {
+    pub use crate::model::clock::ClockDoubt;
+    pub use crate::model::time::{StorableTimeError, TimestampParseError};
+}

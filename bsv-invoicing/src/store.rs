@@ -18,3 +18,4 @@ pub use self::wallet_store::{
     WalletStore,
 };
 pub use crate::ledger::rows::WalletStoreError;
+pub use crate::model::process::{Claimed, ProcessId, Task};

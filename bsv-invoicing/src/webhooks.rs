@@ -27,12 +27,21 @@ pub use self::secret::{WebhookSecret, signatures};
 pub use self::sender::WebhookSender;
 pub use self::wallet_clock::WalletClock;
 
+pub use crate::model::delivery::{
+    Attempt, AttemptFailure, AttemptOutcome, DELIVERIES_KEPT, Delivery, DeliveryState,
+    MAX_ANSWER_KEPT, MAX_ATTEMPTS_KEPT,
+};
+pub use crate::model::webhook::{
+    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, ReplayDraft, SecretDraft, Webhook, WebhookChange,
+    WebhookDraft, WebhookId, WebhookIdParseError, WebhookState,
+};
+pub use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
+
 use self::endpoint::Endpoint;
 pub(crate) use self::message::Secrets;
 
 use self::sender::PAUSE;
 use crate::ledger::webhooks::{ForgetDeliveries, GetWebhooks};
-use crate::model::webhook::WebhookId;
 use crate::store::{WalletStore, WalletStoreError};
 
 /// How often old deliveries are deleted, and how many in one step.

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use bsv_invoicing::{
-    BodyError, InvoiceDraft, MAX_DESCRIPTION_LEN, MAX_NAME_LEN, MAX_REFERENCE_LEN, MAX_SATOSHIS,
-    MAX_USER_FIELD_LEN, Timestamp, UserDraft,
+use bsv_invoicing::invoices::{
+    BodyError, MAX_DESCRIPTION_LEN, MAX_NAME_LEN, MAX_REFERENCE_LEN, MAX_SATOSHIS,
+    MAX_USER_FIELD_LEN,
 };
+use bsv_invoicing::{InvoiceDraft, Timestamp, UserDraft};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

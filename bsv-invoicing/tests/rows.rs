@@ -9,7 +9,17 @@ use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums
 use bsv_invoicing::ledger::figures::Figures;
 use bsv_invoicing::ledger::idempotency::{Answered, Route};
 use bsv_invoicing::ledger::rows::*;
-use bsv_invoicing::*;
+use bsv_invoicing::{
+    coins::*,
+    events::*,
+    invoices::*,
+    receiving::*,
+    sending::*,
+    store::{Claimed, ProcessId, Task},
+    transactions::*,
+    webhooks::*,
+    *,
+};
 use bsv_tx::{BlockHash, MerkleBranch, Sibling, Txid};
 use proptest::prelude::*;
 

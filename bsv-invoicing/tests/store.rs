@@ -9,6 +9,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::task::Poll;
 
+use bsv_invoicing::events::{
+    Event, EventFilter, EventKind, EventPage, EventQuery, MAX_EVENTS_LOOKED_AT,
+};
+use bsv_invoicing::invoices::{IdempotencyKey, InvoiceQuery, MAX_LOOKED_AT, MAX_PAGE_TEXT};
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::figures::Figures;
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
@@ -19,12 +23,8 @@ use bsv_invoicing::ledger::rows::{
 use bsv_invoicing::ledger::{
     Books, Command, CreateInvoice, CreateUser, DeleteInvoice, GetEventPage, Refusal, Sweep,
 };
-use bsv_invoicing::{
-    Event, EventFilter, EventKind, EventPage, EventQuery, IdempotencyKey, Invoice, InvoiceDraft,
-    InvoiceQuery, InvoiceState, MAX_EVENTS_LOOKED_AT, MAX_LOOKED_AT, MAX_PAGE_TEXT,
-    OpenWalletStoreError, RedbWalletStore, Store, Timestamp, UserDraft, WalletStore,
-    WalletStoreError,
-};
+use bsv_invoicing::store::{OpenWalletStoreError, Store, WalletStore, WalletStoreError};
+use bsv_invoicing::{Invoice, InvoiceDraft, InvoiceState, RedbWalletStore, Timestamp, UserDraft};
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent, StoreError};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
 use store_conformance::{Calls, Place, assert_refused, new_id};
@@ -563,6 +563,7 @@ async fn a_page_looks_at_a_limited_number_of_events() {
 async fn a_store_with_a_damaged_row_is_not_copied() {
     let (_place, store) = changed(|transaction| set::<Users>(transaction, &7, &[0xff])).await;
     let target = RedbPlace::fresh();
-    let error = bsv_invoicing::copy_wallet(&store, &target.open()).await.unwrap_err().to_string();
+    let error =
+        bsv_invoicing::store::copy_wallet(&store, &target.open()).await.unwrap_err().to_string();
     assert!(error.contains("UserDraft"), "{error}");
 }

@@ -11,8 +11,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bsv_invoicing::PostgresOptions;
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{PaymentRules, PostgresOptions};
+use bsv_invoicing::invoices::PaymentRules;
 use bsv_minerid::{Alias, PlainKeys};
 use bsv_network::{NodeCredentials, NodeSettings};
 use bsv_store::{KeystoreError, StretchedPassphrase};

@@ -21,7 +21,7 @@ pub(crate) fn document(api: Api) -> Option<(&'static str, &'static str)> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use bsv_invoicing::EventKind;
+    use bsv_invoicing::events::EventKind;
     use serde_json::Value;
 
     use super::*;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bsv_invoicing::{
-    OpenWalletStoreError, OwnListeners, PostgresWalletStore, RedbWalletStore, Store, Wallet,
-    WalletSeed, WalletSettings,
-};
+use bsv_invoicing::store::{OpenWalletStoreError, Store};
+use bsv_invoicing::webhooks::OwnListeners;
+use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, Wallet, WalletSeed, WalletSettings};
 use bsv_minerid::store::{OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
 use bsv_store::{

@@ -7,7 +7,8 @@ use bsv_invoicing::dpp::{
     Acknowledgement, ChannelMessage, Dialect, MAX_MESSAGE_LEN, Payment, PaymentError,
     read_posted_transaction,
 };
-use bsv_invoicing::{Error, IncomingState, Wallet};
+use bsv_invoicing::receiving::IncomingState;
+use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, VARY, WWW_AUTHENTICATE,

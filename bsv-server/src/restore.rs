@@ -9,9 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bsv_invoicing::{
-    PostgresWalletStore, Recovery, Walk, WalletSeed, WalletStoreError, holds_no_wallet,
-};
+use bsv_invoicing::recovery::{Recovery, Walk};
+use bsv_invoicing::store::{WalletStoreError, holds_no_wallet};
+use bsv_invoicing::{PostgresWalletStore, WalletSeed};
 use bsv_network::NodeRpc;
 use bsv_store::{
     ArchiveError, ArchiveReader, DirLock, FileError, KeyEvent, Keystore, KeystoreError, LockError,

@@ -293,8 +293,8 @@ fn tell_start(instance: &Instance, listening: &[Listening], log: LogForm) {
 /// What to open, what is missing, and what to do first, in a line each.
 fn first_steps(config: &Config, listening: &[Listening]) -> Vec<String> {
     let (surface, next) = match config.wallet {
-        Some(_) => (Surface::Wallet, "bsv-cli invoice create --satoshis 5000"),
-        None => (Surface::MinerId, "bsv-cli miner create --name pool"),
+        Some(_) => (Api::Wallet, "bsv-cli invoice create --satoshis 5000"),
+        None => (Api::MinerId, "bsv-cli miner create --name pool"),
     };
     let url = listening.iter().find(|it| it.name == surface.name()).map(|it| &it.url);
     let described = url.zip(openapi::document(surface)).map(|(url, (path, _))| url.clone() + path);

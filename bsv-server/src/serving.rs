@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::MAX_WEBHOOKS;
+use bsv_invoicing::webhooks::MAX_WEBHOOKS;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

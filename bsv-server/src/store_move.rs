@@ -5,10 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use bsv_invoicing::{
-    CopyError, OpenWalletStoreError, PostgresOptions, PostgresWalletStore, RedbWalletStore,
-    WalletStoreError, copy_wallet,
-};
+use bsv_invoicing::store::{CopyError, OpenWalletStoreError, WalletStoreError, copy_wallet};
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore, RedbWalletStore};
 use bsv_store::{DatabaseOptions, DirLock, FileError, LockError, StoreError, write_atomically};
 use thiserror::Error;
 

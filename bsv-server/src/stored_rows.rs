@@ -1,7 +1,8 @@
 //! The rows of a wallet as they are stored, whether or not the wallet can be opened.
 
 use bsv_invoicing::ledger::rows::{KeyRange, RawRow};
-use bsv_invoicing::{OpenWalletStoreError, PostgresWalletStore, RedbWalletStore};
+use bsv_invoicing::store::OpenWalletStoreError;
+use bsv_invoicing::{PostgresWalletStore, RedbWalletStore};
 use bsv_store::DirLock;
 
 use crate::config::{Config, WalletConfig};

@@ -3,10 +3,10 @@
 
 #![no_main]
 
-use bsv_invoicing::MAX_SATOSHIS;
 use bsv_invoicing::dpp::{
     Acknowledgement, Dialect, MAX_DESTINATIONS, Payment, ReceivedTerms, Terms,
 };
+use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_tx::{Network, Transaction, Txid};
 use libfuzzer_sys::fuzz_target;
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bsv_fuzz::Service;
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{
-    InvoiceDraft, MAX_SATOSHIS, MAX_SECRET_GRACE, ReplayDraft, SecretDraft, Timestamp, UserDraft,
-    WebhookChange, WebhookDraft,
+use bsv_invoicing::invoices::MAX_SATOSHIS;
+use bsv_invoicing::webhooks::{
+    MAX_SECRET_GRACE, ReplayDraft, SecretDraft, WebhookChange, WebhookDraft,
 };
+use bsv_invoicing::{InvoiceDraft, Timestamp, UserDraft};
 use bsv_minerid::PlainKeys;
 use bsv_server::config::{Config, KeystoreConfig, PaymentsConfig, PeerConfig, WalletConfig};
 use bsv_server::{AccessConfig, Api};
@@ -47,7 +48,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             },
             pay_limit: MAX_SATOSHIS,
             max_fee_rate: 1000,
-            payment_rules: bsv_invoicing::PaymentRules::default(),
+            payment_rules: bsv_invoicing::invoices::PaymentRules::default(),
             transaction_feed: None,
             consolidate: false,
             streams: 64,

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use bsv_invoicing::events::{Event, EventData, EventKind};
+use bsv_invoicing::invoices::InvoiceQuery;
 use bsv_invoicing::{
-    Error, Event, EventData, EventKind, Invoice, InvoiceId, InvoiceQuery, RedbWalletStore,
-    Timestamp, User, Wallet, WalletSettings,
+    Error, Invoice, InvoiceId, RedbWalletStore, Timestamp, User, Wallet, WalletSettings,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;

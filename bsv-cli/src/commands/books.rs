@@ -1,7 +1,7 @@
 //! Checking the balance against the transactions.
 
-use bsv_invoicing::BooksCheck;
 use bsv_invoicing::ledger::rows::{KeyRange, Table};
+use bsv_invoicing::recovery::BooksCheck;
 use bsv_server::stored_rows;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};

@@ -7,7 +7,8 @@ mod refund;
 
 use std::io::{self, IsTerminal};
 
-use bsv_invoicing::{InvoiceId, InvoiceState, MAX_SATOSHIS};
+use bsv_invoicing::invoices::MAX_SATOSHIS;
+use bsv_invoicing::{InvoiceId, InvoiceState};
 use bsv_server::wire::Invoice;
 use clap::{Args, Subcommand};
 use serde::Serialize;

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use bsv_invoicing::{DEFAULT_LOOKAHEAD, Walk, WalletSeed};
+use bsv_invoicing::WalletSeed;
+use bsv_invoicing::recovery::{DEFAULT_LOOKAHEAD, Walk};
 use bsv_server::{WordsRestored, move_restored, restore_backup, restore_words};
 use clap::Args;
 use serde_json::json;

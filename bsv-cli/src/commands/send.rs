@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use bsv_invoicing::MAX_SATOSHIS;
+use bsv_invoicing::invoices::MAX_SATOSHIS;
 use clap::Args;
 use serde_json::{Value, json};
 

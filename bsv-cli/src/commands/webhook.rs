@@ -2,7 +2,7 @@
 
 mod deliveries;
 
-use bsv_invoicing::{MAX_SECRET_GRACE, WebhookId};
+use bsv_invoicing::webhooks::{MAX_SECRET_GRACE, WebhookId};
 use bsv_server::wire::{Attempt, Webhook, WebhookSecret};
 use clap::{Args, Subcommand};
 use serde_json::json;

@@ -1,7 +1,8 @@
+use bsv_invoicing::Timestamp;
 use bsv_invoicing::dpp::{
     Dialect, FeeRate, Fees, MAX_DESTINATIONS, Merchant, ReceivedTerms, Terms, TermsError,
 };
-use bsv_invoicing::{MAX_SATOSHIS, Timestamp};
+use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_tx::Network;
 
 use crate::{SCRIPT, terms, text, transaction};

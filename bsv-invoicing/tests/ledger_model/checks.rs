@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bsv_invoicing::Timestamp;
+use bsv_invoicing::events::EventKind;
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use bsv_invoicing::ledger::movements::GetMovements;
@@ -12,10 +14,10 @@ use bsv_invoicing::ledger::rows::{
     RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Spendable, Spends,
     TransactionNumbers, Transactions, Wishes,
 };
-use bsv_invoicing::{
-    BlockPlace, EventKind, MovementQuery, OutgoingPurpose, Purpose, RawBytes, ReceiptKey,
-    Timestamp, TransactionState,
-};
+use bsv_invoicing::movements::MovementQuery;
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::sending::OutgoingPurpose;
+use bsv_invoicing::transactions::{BlockPlace, Purpose, RawBytes, TransactionState};
 
 use crate::network::Network;
 use crate::rows::MemoryRows;

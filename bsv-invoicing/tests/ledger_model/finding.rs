@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bsv_invoicing::UserDraft;
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::AllFigures;
 use bsv_invoicing::ledger::{CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Watch};
-use bsv_invoicing::{
-    Chain, EncodedTransaction, KeyPath, Purpose, ReceiptKey, TransactionState, UserDraft,
-};
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::transactions::{EncodedTransaction, Purpose, TransactionState};
 use bsv_tx::{Script, TxOut};
 
 use crate::network::Place;

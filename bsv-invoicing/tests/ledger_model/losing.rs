@@ -3,7 +3,7 @@
 use bsv_invoicing::ledger::{
     Contest, Displace, Invalidate, Refusal, Refuse, TellContested, Unfollow,
 };
-use bsv_invoicing::{FollowedUntil, Purpose, TransactionState};
+use bsv_invoicing::transactions::{FollowedUntil, Purpose, TransactionState};
 
 use crate::network::Place;
 use crate::steps::Pick;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bsv_invoicing::{BlockPlace, KeyPath};
+use bsv_invoicing::coins::KeyPath;
+use bsv_invoicing::transactions::BlockPlace;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 
 /// The longest transaction whose bytes stay for ever.

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bsv_invoicing::InvoiceDraft;
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::invoices::{IdCipher, NewId};
 use bsv_invoicing::ledger::rows::Expiries;
 use bsv_invoicing::ledger::{CreateInvoice, DeleteInvoice, Offer, Offered, Refusal, Sweep};
-use bsv_invoicing::{
-    Chain, IdCipher, InvoiceDraft, KeyPath, NewId, NewReceipt, Purpose, TransactionState,
-};
+use bsv_invoicing::receiving::NewReceipt;
+use bsv_invoicing::transactions::{Purpose, TransactionState};
 use bsv_tx::OutPoint;
 
 use crate::network::{Pays, Place};

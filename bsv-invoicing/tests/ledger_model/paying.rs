@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bsv_invoicing::coins::{Change, Coin, Spending, Trust};
 use bsv_invoicing::ledger::{
     Accept, Leave, NewPayment, PrepareCancellation, PreparedCancellation, Record,
     RecordCancellation, Refusal, RefuseByPayee, Release, Reservation, Reserve, Reserved,
 };
-use bsv_invoicing::{
-    Change, Coin, OutgoingPurpose, OutgoingState, Posting, Purpose, ReceiptKey, Spending,
-    TransactionState, Trust,
-};
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState, Posting};
+use bsv_invoicing::transactions::{Purpose, TransactionState};
 use bsv_tx::OutPoint;
 
 use crate::checks;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bsv_invoicing::WalletStoreError;
 use bsv_invoicing::ledger::rows::{
     Change, Engine, KeyRange, Kind, NewAuditEntry, Order, RawRow, Row, RowKey, Table,
 };
 use bsv_invoicing::ledger::{BooksOn, Command, Refusal};
+use bsv_invoicing::store::WalletStoreError;
 use bsv_store::{KeyEvent, StoreError};
 
 /// All rows, by their tables.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
     Refusal, See, Watch,
 };
-use bsv_invoicing::{BlockPlace, Chain, KeyPath, Purpose, ShownAs, TransactionState};
+use bsv_invoicing::transactions::{BlockPlace, Purpose, ShownAs, TransactionState};
 
 use bsv_tx::{Script, TxOut};
 

@@ -4,9 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bsv_invoicing::{
-    COINBASE_MATURITY, Chain, FollowedUntil, Holdings, KeyPath, OutgoingPurpose, PaymentRules,
-    Purpose, ReceiptKey, Received, ShownAs, Timestamp, TransactionState, Trust,
+use bsv_invoicing::Timestamp;
+use bsv_invoicing::coins::{Chain, Holdings, KeyPath, Trust};
+use bsv_invoicing::invoices::{PaymentRules, Received};
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::sending::OutgoingPurpose;
+use bsv_invoicing::transactions::{
+    COINBASE_MATURITY, FollowedUntil, Purpose, ShownAs, TransactionState,
 };
 
 use crate::network::Network;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use bsv_invoicing::Timestamp;
+use bsv_invoicing::coins::{KeyPath, Selection};
 use bsv_invoicing::ledger::rows::{
     AllFigures, Proofs, Reorganisations, Reservations, Transactions,
 };
@@ -10,9 +12,9 @@ use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See,
     SetRules, TellContested,
 };
-use bsv_invoicing::{
-    BlockPlace, KeyPath, OutgoingPurpose, Proof, ReceiptKey, Selection, Timestamp, TransactionState,
-};
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::sending::OutgoingPurpose;
+use bsv_invoicing::transactions::{BlockPlace, Proof, TransactionState};
 use bsv_tx::{MerkleBranch, OutPoint};
 
 use crate::checks::{self, Replay, Visible};

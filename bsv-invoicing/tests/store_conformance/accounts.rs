@@ -1,9 +1,11 @@
 //! New accounts of keys, and the last followed block.
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::queries::GetCatchUp;
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
 use bsv_invoicing::ledger::{BeginAccount, CaughtUp, Offer};
-use bsv_invoicing::{Chain, KeyPath, NewReceipt, WalletStore};
+use bsv_invoicing::receiving::NewReceipt;
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::BlockHash;
 
 use super::making::*;

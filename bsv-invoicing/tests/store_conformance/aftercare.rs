@@ -1,6 +1,7 @@
 //! How long a lost transaction is followed.
 
-use bsv_invoicing::{FollowedUntil, TransactionState, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{FollowedUntil, TransactionState};
 
 use super::making::*;
 use super::*;

@@ -1,5 +1,7 @@
 //! What queries and estimates answer.
 
+use bsv_invoicing::coins::{Chain, KeyPath, Spending};
+use bsv_invoicing::invoices::{LatePayments, PaymentRules};
 use bsv_invoicing::ledger::queries::{
     CountOpenPayments, GetInvoicesOf, GetInvoicesPaidBy, GetReceived, GetWaitingSum,
 };
@@ -9,10 +11,9 @@ use bsv_invoicing::ledger::{
     IsWatched, MarkPaid, NewPayment, Record, Reserve, ReserveWithdrawal, SetRescan, SetRules,
     ShownPlace, Watch,
 };
-use bsv_invoicing::{
-    Chain, KeyPath, LatePayments, PaidByQuery, PaymentRules, ReceiptKey, Spending, WalletStore,
-    WithdrawalAmount, WithdrawalCost,
-};
+use bsv_invoicing::receiving::{PaidByQuery, ReceiptKey};
+use bsv_invoicing::sending::{WithdrawalAmount, WithdrawalCost};
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction};
 
 use super::making::*;

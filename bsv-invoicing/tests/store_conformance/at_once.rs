@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bsv_invoicing::{EventKind, InvoiceQuery, WalletStore};
+use bsv_invoicing::events::EventKind;
+use bsv_invoicing::invoices::InvoiceQuery;
+use bsv_invoicing::store::WalletStore;
 use tokio::task::JoinSet;
 
 use super::*;

@@ -2,6 +2,9 @@
 
 use std::future::Future;
 
+use bsv_invoicing::coins::Spending;
+use bsv_invoicing::events::Event;
+use bsv_invoicing::invoices::{IdempotencyKey, InvoicePage, InvoiceQuery};
 use bsv_invoicing::ledger::queries::{
     GetAccounts, GetBalance, GetBlocks, GetEvents, GetFollowed, GetFollowedTip, GetIncoming,
     GetInvoice, GetInvoices, GetLastEventAt, GetOutgoing, GetOutgoingBefore, GetOutgoingFor,
@@ -15,11 +18,11 @@ use bsv_invoicing::ledger::{
     Refuse, RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow,
     UserRecord,
 };
-use bsv_invoicing::{
-    BlockPlace, Event, Followed, FoundProof, IdempotencyKey, IncomingPayment, Invoice, InvoicePage,
-    InvoiceQuery, OutgoingPayment, OutgoingPurpose, PaymentQuery, Posting, Proof, Spending, Task,
-    Timestamp, TransactionRecord, UserDraft, WalletStore, WalletStoreError,
-};
+use bsv_invoicing::receiving::{IncomingPayment, PaymentQuery};
+use bsv_invoicing::sending::{OutgoingPayment, OutgoingPurpose, Posting};
+use bsv_invoicing::store::{Task, WalletStore, WalletStoreError};
+use bsv_invoicing::transactions::{BlockPlace, Followed, FoundProof, Proof, TransactionRecord};
+use bsv_invoicing::{Invoice, Timestamp, UserDraft};
 use bsv_store::KeyEvent;
 use bsv_tx::Transaction;
 

@@ -2,11 +2,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bsv_invoicing::events::{EventFilter, EventKind, EventQuery};
+use bsv_invoicing::invoices::{InvoicePage, InvoiceQuery, MAX_SATOSHIS};
 use bsv_invoicing::ledger::{GetEventPage, NoteKeyEvent};
-use bsv_invoicing::{
-    EventFilter, EventKind, EventQuery, Invoice, InvoiceDraft, InvoicePage, InvoiceQuery,
-    MAX_SATOSHIS, Timestamp, UserDraft, WalletStore,
-};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{Invoice, InvoiceDraft, Timestamp, UserDraft};
 use bsv_store::{AuditPage, KeyEvent};
 
 use super::counted::Counted;

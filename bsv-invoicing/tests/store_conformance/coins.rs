@@ -1,7 +1,8 @@
 //! Which coins a payment spends.
 
+use bsv_invoicing::coins::Spending;
 use bsv_invoicing::ledger::Reserve;
-use bsv_invoicing::{Spending, WalletStore};
+use bsv_invoicing::store::WalletStore;
 
 use super::making::*;
 use super::*;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::WalletStoreError;
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::rows::{Change, Engine, KeyRange, NewAuditEntry, RawRow, Table};
+use bsv_invoicing::store::WalletStoreError;
 use bsv_store::StoreError;
 
 /// A query whose rows are counted.

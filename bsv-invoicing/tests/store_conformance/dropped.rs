@@ -4,7 +4,9 @@ use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::GetShown;
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{DropBytes, FollowTip, GetLong, Offer};
-use bsv_invoicing::{Movement, MovementQuery, RawBytes, WalletStore};
+use bsv_invoicing::movements::{Movement, MovementQuery};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::RawBytes;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut};
 
 use super::making::*;

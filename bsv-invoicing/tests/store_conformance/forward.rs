@@ -6,15 +6,15 @@ macro_rules! forward_queries {
     ($own:ident => $inner:expr) => {
         fn run_short(
             &$own,
-            query: ::bsv_invoicing::BoxedQuery,
-        ) -> ::bsv_invoicing::Answering<'_, ::bsv_invoicing::BoxedAnswer> {
+            query: ::bsv_invoicing::store::BoxedQuery,
+        ) -> ::bsv_invoicing::store::Answering<'_, ::bsv_invoicing::store::BoxedAnswer> {
             $inner.run_short(query)
         }
 
         fn run_long(
             &$own,
-            query: ::bsv_invoicing::BoxedQuery,
-        ) -> ::bsv_invoicing::Answering<'_, ::bsv_invoicing::BoxedAnswer> {
+            query: ::bsv_invoicing::store::BoxedQuery,
+        ) -> ::bsv_invoicing::store::Answering<'_, ::bsv_invoicing::store::BoxedAnswer> {
             $inner.run_long(query)
         }
     };
@@ -26,8 +26,8 @@ macro_rules! forward_others {
     ($own:ident => $inner:expr) => {
         fn run_on_disk(
             &$own,
-            query: ::bsv_invoicing::BoxedOnce,
-        ) -> ::bsv_invoicing::Answering<'_, ::bsv_invoicing::BoxedAnswer> {
+            query: ::bsv_invoicing::store::BoxedOnce,
+        ) -> ::bsv_invoicing::store::Answering<'_, ::bsv_invoicing::store::BoxedAnswer> {
             $inner.run_on_disk(query)
         }
 
@@ -39,11 +39,11 @@ macro_rules! forward_others {
             &$own,
             page: ::bsv_store::AuditPage,
             limit: usize,
-        ) -> ::bsv_invoicing::Answering<'_, Vec<::bsv_store::AuditEntry>> {
+        ) -> ::bsv_invoicing::store::Answering<'_, Vec<::bsv_store::AuditEntry>> {
             $inner.audit_log(page, limit)
         }
 
-        fn verify_audit_log(&$own) -> ::bsv_invoicing::Answering<'_, ::bsv_store::AuditCheck> {
+        fn verify_audit_log(&$own) -> ::bsv_invoicing::store::Answering<'_, ::bsv_store::AuditCheck> {
             $inner.verify_audit_log()
         }
 
@@ -51,7 +51,7 @@ macro_rules! forward_others {
             $inner.counts()
         }
 
-        fn event_counts(&$own) -> &::bsv_invoicing::EventCounts {
+        fn event_counts(&$own) -> &::bsv_invoicing::store::EventCounts {
             $inner.event_counts()
         }
     };

@@ -1,4 +1,4 @@
-use bsv_invoicing::{IDEMPOTENCY_PERIOD, NewId};
+use bsv_invoicing::invoices::{IDEMPOTENCY_PERIOD, NewId};
 
 use super::*;
 

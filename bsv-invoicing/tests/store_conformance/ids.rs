@@ -3,7 +3,8 @@
 
 use std::sync::LazyLock;
 
-use bsv_invoicing::{IdCipher, InvoiceId, NewId};
+use bsv_invoicing::InvoiceId;
+use bsv_invoicing::invoices::{IdCipher, NewId};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -1,13 +1,14 @@
 //! Helpers of scenarios for offering, paying, cancelling and proving.
 
+use bsv_invoicing::coins::{Chain, KeyPath, Selection, Spending};
 use bsv_invoicing::ledger::{
     Command, NewPayment, Offer, Offered, PreparedCancellation, Record, RecordCancellation,
     Reservation, Reserve, Reserved, Watch,
 };
-use bsv_invoicing::{
-    BlockPlace, Chain, IncomingPayment, KeyPath, NewReceipt, OutgoingPayment, OutgoingPurpose,
-    Posting, Proof, Selection, Spending, WalletStore,
-};
+use bsv_invoicing::receiving::{IncomingPayment, NewReceipt};
+use bsv_invoicing::sending::{OutgoingPayment, OutgoingPurpose, Posting};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{BlockPlace, Proof};
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 
 use super::calls::Answer;

@@ -8,10 +8,11 @@ use bsv_invoicing::ledger::queries::{
     GetStanding, GetWaitingSum,
 };
 use bsv_invoicing::ledger::{Notice, Noticed, Query, ShownPlace};
-use bsv_invoicing::{
+use bsv_invoicing::receiving::{
     IncomingPayment, MAX_RECEIPTS_LOOKED_AT, PaidByPage, PaidByQuery, PaymentPage, PaymentQuery,
-    ReceiptKey, WalletStore,
+    ReceiptKey,
 };
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::{Transaction, Txid};
 
 use super::counted::Counted;

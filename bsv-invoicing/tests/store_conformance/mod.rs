@@ -33,13 +33,16 @@ mod withdrawals;
 
 use std::time::Duration;
 
+use bsv_invoicing::events::{Event, EventKind, LogName};
+use bsv_invoicing::invoices::IdempotencyKey;
 use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
 use bsv_invoicing::ledger::webhooks::{GetDeliveries, GetWebhooks, ListedDelivery};
 use bsv_invoicing::ledger::{CreateInvoice, GetLogName, Refusal, UserRecord};
-use bsv_invoicing::{
-    Event, EventKind, Followed, IdempotencyKey, Invoice, InvoiceDraft, LogName, OutgoingPayment,
-    Timestamp, UserDraft, WalletStore, WalletStoreError, Webhook, WebhookId,
-};
+use bsv_invoicing::sending::OutgoingPayment;
+use bsv_invoicing::store::{WalletStore, WalletStoreError};
+use bsv_invoicing::transactions::Followed;
+use bsv_invoicing::webhooks::{Webhook, WebhookId};
+use bsv_invoicing::{Invoice, InvoiceDraft, Timestamp, UserDraft};
 
 pub(crate) use at_once::run_at_once;
 pub(crate) use calls::Calls;

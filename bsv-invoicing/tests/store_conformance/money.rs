@@ -1,9 +1,11 @@
 //! The effects of payments on coins and the balance, for random steps in random order. A model that
 //! knows all coins and adds them up is compared.
 
+use bsv_invoicing::coins::Spending;
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem};
 use bsv_invoicing::ledger::{Offered, Reservation, Reserve, Reserved};
-use bsv_invoicing::{FollowedUntil, ShownAs, Spending, TransactionState, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{FollowedUntil, ShownAs, TransactionState};
 use bsv_tx::{OutPoint, Txid};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

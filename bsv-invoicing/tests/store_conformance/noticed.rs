@@ -1,15 +1,16 @@
 //! Transactions that the network shows before anybody announces them.
 
+use bsv_invoicing::InvoiceState;
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::invoices::{Counting, LatePayments, PaymentRules, Received};
 use bsv_invoicing::ledger::queries::{GetBalance, GetHoldings, GetInvoice, GetReceived};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched,
     MarkPaid, Notice, Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
 };
-use bsv_invoicing::{
-    COINBASE_MATURITY, Chain, Counting, InvoiceState, KeyPath, LatePayments, PaymentRules,
-    Received, WalletStore,
-};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::COINBASE_MATURITY;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
 
 use super::making::*;

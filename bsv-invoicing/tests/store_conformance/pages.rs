@@ -1,4 +1,6 @@
-use bsv_invoicing::{InvoicePage, InvoiceQuery, InvoiceState, WalletStore};
+use bsv_invoicing::InvoiceState;
+use bsv_invoicing::invoices::{InvoicePage, InvoiceQuery};
+use bsv_invoicing::store::WalletStore;
 
 use super::*;
 

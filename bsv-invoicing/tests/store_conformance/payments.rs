@@ -1,11 +1,12 @@
 //! Payments, and their effects on invoices.
 
+use bsv_invoicing::InvoiceState;
 use bsv_invoicing::ledger::queries::GetAncestors;
 use bsv_invoicing::ledger::{Offer, Offered, Reserve};
-use bsv_invoicing::{
-    FollowedUntil, IncomingState, InvoiceState, OutgoingPayment, OutgoingState, Posting, Purpose,
-    TransactionState, WalletStore,
-};
+use bsv_invoicing::receiving::IncomingState;
+use bsv_invoicing::sending::{OutgoingPayment, OutgoingState, Posting};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{FollowedUntil, Purpose, TransactionState};
 
 use super::making::*;
 use super::*;

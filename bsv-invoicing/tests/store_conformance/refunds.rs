@@ -2,7 +2,8 @@
 
 use bsv_invoicing::ledger::queries::GetRefundable;
 use bsv_invoicing::ledger::{Offer, Refundable, Reserve};
-use bsv_invoicing::{OutgoingPurpose, OutgoingState, WalletStore};
+use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
+use bsv_invoicing::store::WalletStore;
 
 use super::making::*;
 use super::*;

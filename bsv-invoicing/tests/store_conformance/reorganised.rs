@@ -1,15 +1,16 @@
 //! Reorganisations, and what the network has shown before them.
 
+use bsv_invoicing::InvoiceState;
+use bsv_invoicing::invoices::{Counting, PaymentRules};
 use bsv_invoicing::ledger::queries::{GetBlocks, GetInvoice, GetProofs, GetReceived, GetRecord};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, FollowReorganisation, FollowTip, ForgetBlock, GetReorganisations, Mine, Notice,
     Noticed, Offer, See, SetRules, ShownPlace,
 };
-use bsv_invoicing::{
-    COINBASE_MATURITY, Counting, IncomingState, InvoiceState, PaymentRules, ShownAs,
-    TransactionState, WalletStore,
-};
+use bsv_invoicing::receiving::IncomingState;
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{COINBASE_MATURITY, ShownAs, TransactionState};
 use bsv_tx::{BlockHash, OutPoint, Transaction, Txid};
 
 use super::making::*;

@@ -2,7 +2,8 @@
 
 use bsv_invoicing::ledger::queries::GetHolder;
 use bsv_invoicing::ledger::{Claim, Left, LetGoAll, Reserve};
-use bsv_invoicing::{OutgoingState, Task, WalletStore};
+use bsv_invoicing::sending::OutgoingState;
+use bsv_invoicing::store::{Task, WalletStore};
 use futures_util::future::join_all;
 
 use super::making::*;

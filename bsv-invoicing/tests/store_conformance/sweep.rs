@@ -1,5 +1,8 @@
+use bsv_invoicing::InvoiceDraft;
+use bsv_invoicing::events::EventKind;
+use bsv_invoicing::invoices::IDEMPOTENCY_PERIOD;
 use bsv_invoicing::ledger::{Offer, Sweep};
-use bsv_invoicing::{EventKind, IDEMPOTENCY_PERIOD, InvoiceDraft, WalletStore};
+use bsv_invoicing::store::WalletStore;
 
 use super::making::{begin_with, incoming};
 use super::*;

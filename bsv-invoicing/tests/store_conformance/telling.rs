@@ -1,11 +1,12 @@
 //! The data of events. It never changes.
 
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::events::LogName;
+use bsv_invoicing::invoices::{MAX_DESCRIPTION_LEN, MAX_REFERENCE_LEN};
 use bsv_invoicing::ledger::queries::GetEvents;
 use bsv_invoicing::ledger::{GetLogName, MarkPaid, NameLog, Reserve, Watch};
-use bsv_invoicing::{
-    Chain, KeyPath, LogName, MAX_DESCRIPTION_LEN, MAX_REFERENCE_LEN, OutgoingPurpose, WalletStore,
-    WithdrawalAmount,
-};
+use bsv_invoicing::sending::{OutgoingPurpose, WithdrawalAmount};
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::{OutPoint, Script, Transaction, TxOut};
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! Everything that the books hold about money, item by item.
 
+use bsv_invoicing::coins::Spending;
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerItem, LedgerTotals, LedgerTransaction};
 use bsv_invoicing::ledger::{MarkPaid, Notice, Noticed, Reserve};
-use bsv_invoicing::{Spending, WalletStore};
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::{OutPoint, Transaction, TxIn};
 use futures_util::future::try_join_all;
 

@@ -1,13 +1,14 @@
 //! Receipts that pay no invoice, and the movements of money.
 
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::invoices::PaymentRules;
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::{
     GetUnassigned, GetWatchBacklog, Offer, SetRules, SkipNumbers, Watch, WatchBacklogged,
 };
-use bsv_invoicing::{
-    Chain, KeyPath, Movement, MovementKind, MovementPage, MovementQuery, NewReceipt, PaymentRules,
-    ReceiptKey, UnassignedReceipt, WalletStore,
-};
+use bsv_invoicing::movements::{Movement, MovementKind, MovementPage, MovementQuery};
+use bsv_invoicing::receiving::{NewReceipt, ReceiptKey, UnassignedReceipt};
+use bsv_invoicing::store::WalletStore;
 use bsv_tx::{OutPoint, Transaction};
 
 use super::making::*;

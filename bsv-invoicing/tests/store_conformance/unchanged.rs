@@ -1,10 +1,11 @@
 //! Commands that change nothing.
 
+use bsv_invoicing::invoices::PaymentRules;
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     Claim, DropBytes, FollowTip, LetGo, Notice, Noticed, SetRules, ShownPlace,
 };
-use bsv_invoicing::{PaymentRules, Task, WalletStore};
+use bsv_invoicing::store::{Task, WalletStore};
 use bsv_tx::BlockHash;
 
 use super::making::*;

@@ -1,14 +1,15 @@
 //! The progress of webhooks, and their deliveries.
 
+use bsv_invoicing::events::EventData;
 use bsv_invoicing::ledger::NameLog;
 use bsv_invoicing::ledger::webhooks::{
     AttemptMade, ChangeWebhook, CreateWebhook, DeleteWebhook, ForgetDeliveries, GetDeliveries,
     GetDelivery, GetDueDeliveries, GetLags, GetSent, GetWebhook, GetWebhooks, Lag, NoteAttempts,
     Redeliver, Replay, Replayed, RotateSecret,
 };
-use bsv_invoicing::{
-    Attempt, AttemptFailure, AttemptOutcome, Delivery, DeliveryState, EventData, Webhook,
-    WebhookChange, WebhookDraft, WebhookId, WebhookState,
+use bsv_invoicing::webhooks::{
+    Attempt, AttemptFailure, AttemptOutcome, Delivery, DeliveryState, Webhook, WebhookChange,
+    WebhookDraft, WebhookId, WebhookState,
 };
 
 use super::*;

@@ -5,9 +5,10 @@ use bsv_invoicing::ledger::{
     EstimateWithdrawal, NewPayment, RecordWithdrawal, ReserveConsolidation, ReserveWithdrawal,
     ReservedWithdrawal,
 };
-use bsv_invoicing::{
-    OutgoingPurpose, OutgoingState, WalletStore, Withdrawal, WithdrawalAmount, WithdrawalCost,
+use bsv_invoicing::sending::{
+    OutgoingPurpose, OutgoingState, Withdrawal, WithdrawalAmount, WithdrawalCost,
 };
+use bsv_invoicing::store::WalletStore;
 
 use super::making::*;
 use super::*;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::{Answering, BoxedAnswer, BoxedCommand, BoxedQuery, RedbWalletStore, Store};
+use bsv_invoicing::RedbWalletStore;
+use bsv_invoicing::store::{Answering, BoxedAnswer, BoxedCommand, BoxedQuery, Store};
 
 use crate::counted::CountedRows;
 use crate::forward::forward_others;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::{Offer, Offered, See};
-use bsv_invoicing::{
-    Chain, Error, IncomingState, KeyPath, NewReceipt, PaymentQuery, Timestamp, Wallet,
-    WalletSettings, WalletStore,
-};
+use bsv_invoicing::receiving::{IncomingState, NewReceipt, PaymentQuery};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{Error, Timestamp, Wallet, WalletSettings};
 use bsv_tx::{Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 
 use crate::counted_rows::CountingStore;

@@ -1,4 +1,5 @@
-use bsv_invoicing::{BodyError, InvoiceDraft, Timestamp, UserDraft};
+use bsv_invoicing::invoices::BodyError;
+use bsv_invoicing::{InvoiceDraft, Timestamp, UserDraft};
 
 use crate::support::field_errors;
 

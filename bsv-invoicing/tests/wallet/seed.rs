@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::BeginAccount;
 use bsv_invoicing::ledger::queries::GetAccounts;
-use bsv_invoicing::{Error, Wallet, WalletSettings, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{Error, Wallet, WalletSettings};
 use bsv_tx::{Network, PublicKey};
 
 use crate::support::{Place, draft, user_named};

@@ -2,9 +2,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{
-    Error, IdempotencyKey, InvoiceDraft, RedbWalletStore, UserDraft, Wallet, WalletSettings,
-};
+use bsv_invoicing::invoices::IdempotencyKey;
+use bsv_invoicing::{Error, InvoiceDraft, RedbWalletStore, UserDraft, Wallet, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
 use tempfile::TempDir;

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
+use bsv_invoicing::events::EventKind;
+use bsv_invoicing::invoices::{IdCipher, InvoiceQuery, NewId};
 use bsv_invoicing::ledger::{CreateInvoice, CreateUser};
-use bsv_invoicing::{
-    EventKind, IdCipher, InvoiceDraft, InvoiceQuery, InvoiceState, NewId, Timestamp, Wallet,
-    WalletStore,
-};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{InvoiceDraft, InvoiceState, Timestamp, Wallet};
 use tokio::time::sleep;
 
 use crate::support::{Place, draft, field_errors, key};

@@ -1,4 +1,5 @@
-use bsv_invoicing::{Invoice, InvoiceDraft, InvoiceState, MAX_SATOSHIS, Timestamp, UserDraft};
+use bsv_invoicing::invoices::MAX_SATOSHIS;
+use bsv_invoicing::{Invoice, InvoiceDraft, InvoiceState, Timestamp, UserDraft};
 
 use crate::support::{Place, draft, user_named};
 

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use bsv_invoicing::Error;
 use bsv_invoicing::ledger::Refusal;
 use bsv_invoicing::ledger::webhooks::GetDeliveries;
+use bsv_invoicing::webhooks::DeliveryState;
 use bsv_invoicing::webhooks::WebhookClock;
-use bsv_invoicing::{DeliveryState, Error};
 
 use crate::endpoints::Reply;
 use crate::order::assert_chained;

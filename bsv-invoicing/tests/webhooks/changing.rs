@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bsv_invoicing::Error;
 use bsv_invoicing::ledger::Refusal;
-use bsv_invoicing::{Error, WebhookChange, WebhookDraft, WebhookState};
+use bsv_invoicing::webhooks::{WebhookChange, WebhookDraft, WebhookState};
 
 use crate::endpoints::Reply;
 use crate::order::assert_chained;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bsv_invoicing::Timestamp;
+use bsv_invoicing::webhooks::{AttemptFailure, AttemptOutcome};
 use bsv_invoicing::webhooks::{WebhookAnswer, WebhookClient, WebhookClock, WebhookRequest};
-use bsv_invoicing::{AttemptFailure, AttemptOutcome, Timestamp};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bsv_invoicing::events::{EventData, EventKind};
 use bsv_invoicing::webhooks::WebhookClock;
-use bsv_invoicing::{AttemptOutcome, DeliveryState, EventData, EventKind, WebhookState};
+use bsv_invoicing::webhooks::{AttemptOutcome, DeliveryState, WebhookState};
 
 use crate::endpoints::Reply;
 use crate::site::{OTHER, Site, URL};
@@ -117,7 +118,8 @@ async fn an_endpoint_that_accepts_nothing_for_120_hours_is_disabled_and_can_cont
     site.users(1).await;
     site.endpoints.until_count(OTHER, 1).await;
     assert_eq!(site.endpoints.received(URL).len(), before);
-    let enable = bsv_invoicing::WebhookChange { is_enabled: Some(true), ..Default::default() };
+    let enable =
+        bsv_invoicing::webhooks::WebhookChange { is_enabled: Some(true), ..Default::default() };
     site.wallet().change_webhook(id, enable).await.unwrap();
     site.until(id, |webhook| webhook.cursor >= 42).await;
     // The longest wait is a day and a fifth. Events that had finally failed are not sent. Nothing

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bsv_invoicing::WebhookDraft;
+use bsv_invoicing::webhooks::WebhookDraft;
 
 use crate::endpoints::{Received, Reply};
 use crate::site::{Site, URL, draft, range};

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_invoicing::ledger::webhooks::GetDelivery;
+use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::webhooks::WebhookSender;
-use bsv_invoicing::{
-    Delivery, InvoiceDraft, RedbWalletStore, ReplayDraft, UserDraft, Wallet, WalletSettings,
-    WalletStore, Webhook, WebhookDraft, WebhookId,
-};
+use bsv_invoicing::webhooks::{Delivery, ReplayDraft, Webhook, WebhookDraft, WebhookId};
+use bsv_invoicing::{InvoiceDraft, RedbWalletStore, UserDraft, Wallet, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tx::Network;
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use bsv_invoicing::PostgresUrlError;
+use bsv_invoicing::store::PostgresUrlError;
 use bsv_minerid::AliasParseError;
 use thiserror::Error;
 

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{LatePayments, MAX_SATOSHIS};
+use bsv_invoicing::invoices::{LatePayments, MAX_SATOSHIS};
 use bsv_tx::Network;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,4 +1,5 @@
-use bsv_invoicing::{PayDraft, PaymentPreview, faucet};
+use bsv_invoicing::PayDraft;
+use bsv_invoicing::sending::{PaymentPreview, faucet};
 use bsv_tx::Network;
 use hyper::StatusCode;
 use serde_json::json;

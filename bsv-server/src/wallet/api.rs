@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use bsv_invoicing::{Holdings, Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet};
+use bsv_invoicing::coins::Holdings;
+use bsv_invoicing::{Invoice, InvoiceDraft, PayDraft, UserDraft, Wallet};
 use hyper::header::LINK;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bsv_invoicing::{Error, EventFilter, EventQuery, LogName, Wallet, WrittenPage};
+use bsv_invoicing::events::{EventFilter, EventQuery, LogName, WrittenPage};
+use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};

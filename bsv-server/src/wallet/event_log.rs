@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Event, EventData, Wallet};
+use bsv_invoicing::Wallet;
+use bsv_invoicing::events::{Event, EventData};
 use tokio::sync::watch;
 use tokio::time::sleep;
 

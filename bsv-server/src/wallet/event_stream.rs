@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{Error, EventFilter, LogName, Wallet};
+use bsv_invoicing::events::{EventFilter, LogName};
+use bsv_invoicing::{Error, Wallet};
 use bytes::Bytes;
 use hyper::header::HeaderName;
 use hyper::{HeaderMap, Method, Uri};

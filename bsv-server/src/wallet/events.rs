@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bsv_invoicing::{EventFilter, EventQuery, LogName, Wallet};
+use bsv_invoicing::Wallet;
+use bsv_invoicing::events::{EventFilter, EventQuery, LogName};
 use hyper::{Method, StatusCode, Uri};
 use tokio::time::sleep;
 

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bsv_invoicing::{
-    Error, Movement, MovementKind, MovementPage, MovementQuery, Timestamp, Wallet,
-};
+use bsv_invoicing::movements::{Movement, MovementKind, MovementPage, MovementQuery};
+use bsv_invoicing::{Error, Timestamp, Wallet};
 use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::{Method, Uri};

@@ -1,6 +1,7 @@
 //! The headers of requests and answers.
 
-use bsv_invoicing::{BadIdempotencyKey, Error, IdempotencyKey};
+use bsv_invoicing::Error;
+use bsv_invoicing::invoices::{BadIdempotencyKey, IdempotencyKey};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LINK, LOCATION};
 use hyper::{HeaderMap, StatusCode};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_invoicing::{
-    OutgoingPayment, OutgoingPurpose, RefundDraft, RefundPreview, Wallet, Withdrawal,
-    WithdrawalCost, WithdrawalDraft,
+use bsv_invoicing::sending::{
+    OutgoingPayment, OutgoingPurpose, RefundPreview, Withdrawal, WithdrawalCost,
 };
+use bsv_invoicing::{RefundDraft, Wallet, WithdrawalDraft};
 use hyper::{StatusCode, Uri};
 use serde::Serialize;
 use serde_json::{Value, json};

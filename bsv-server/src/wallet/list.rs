@@ -5,10 +5,9 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_invoicing::{
-    Error, Invoice, InvoicePage, InvoiceQuery, InvoiceState, PaidByPage, PaidByQuery, Timestamp,
-    Wallet,
-};
+use bsv_invoicing::invoices::{InvoicePage, InvoiceQuery};
+use bsv_invoicing::receiving::{PaidByPage, PaidByQuery};
+use bsv_invoicing::{Error, Invoice, InvoiceState, Timestamp, Wallet};
 use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::{Method, StatusCode, Uri};

@@ -1,5 +1,6 @@
+use bsv_invoicing::Error;
+use bsv_invoicing::invoices::BodyError;
 use bsv_invoicing::ledger::Refusal;
-use bsv_invoicing::{BodyError, Error};
 use bsv_store::StoreError;
 use hyper::StatusCode;
 

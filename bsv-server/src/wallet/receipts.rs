@@ -1,9 +1,10 @@
 //! Received payments, in the format for callers: those of an invoice, and receipts that pay none.
 
-use bsv_invoicing::{
-    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, Settlement, Timestamp,
-    UnassignedReceipt, Wallet,
+use bsv_invoicing::invoices::Settlement;
+use bsv_invoicing::receiving::{
+    IncomingPayment, PaymentPage, PaymentQuery, ReceiptKey, UnassignedReceipt,
 };
+use bsv_invoicing::{Timestamp, Wallet};
 use hyper::{StatusCode, Uri};
 
 use super::headers::set_next;

@@ -5,10 +5,11 @@ mod deliveries;
 use std::sync::Arc;
 
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
-use bsv_invoicing::{
-    Attempt, AttemptOutcome, Error, ReplayDraft, SecretDraft, Timestamp, Wallet, Webhook,
-    WebhookChange, WebhookDraft, WebhookId, WebhookState,
+use bsv_invoicing::webhooks::{
+    Attempt, AttemptOutcome, ReplayDraft, SecretDraft, Webhook, WebhookChange, WebhookDraft,
+    WebhookId, WebhookState,
 };
+use bsv_invoicing::{Error, Timestamp, Wallet};
 use hyper::{Method, StatusCode};
 
 use super::headers::{check_content_type, set_location};

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::queries::GetHoldings;
 use bsv_invoicing::ledger::{CheckedProof, Notice, Noticed, ReservedWithdrawal, ShownPlace, Watch};
+use bsv_invoicing::store::{
+    Answering, BoxedAnswer, BoxedCommand, Store, WalletStore, WalletStoreError,
+};
+use bsv_invoicing::transactions::{BlockPlace, Proof};
 use bsv_invoicing::{
-    Answering, BlockPlace, BoxedAnswer, BoxedCommand, Chain, Error, KeyPath, NodeRpc, Proof,
-    RedbWalletStore, Store, Timestamp, Wallet, WalletSettings, WalletStore, WalletStoreError,
-    WithdrawalDraft,
+    Error, NodeRpc, RedbWalletStore, Timestamp, Wallet, WalletSettings, WithdrawalDraft,
 };
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys, StoreError};
 use bsv_tests::Node;

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, BoxedQuery, Error, InvoiceDraft, NodeRpc,
-    RedbWalletStore, Store, Wallet, WalletSettings,
-};
+use bsv_invoicing::store::{Answering, BoxedAnswer, BoxedCommand, BoxedQuery, Store};
+use bsv_invoicing::{Error, InvoiceDraft, NodeRpc, RedbWalletStore, Wallet, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Node;
 use bsv_tests::ancestry::beef;

@@ -1,11 +1,14 @@
 use std::fs;
 use std::thread;
 
+use bsv_invoicing::RedbWalletStore;
+use bsv_invoicing::coins::Trust;
 use bsv_invoicing::ledger::rows::{
     AllFigures, Counted, Incoming, MinedAt, Proofs, RawTransactions, Receipts, ReceivedFor,
     Spendable, Spends, Wishes,
 };
-use bsv_invoicing::{FoundProof, ReceiptKey, RedbWalletStore, Trust};
+use bsv_invoicing::receiving::ReceiptKey;
+use bsv_invoicing::transactions::FoundProof;
 use bsv_tests::rows::{change_first, remove_first, rows, set};
 use bsv_tests::{Node, Site};
 use bsv_tx::MerkleBranch;

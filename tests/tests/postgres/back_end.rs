@@ -1,6 +1,7 @@
 //! What every back end must do.
 
-use bsv_invoicing::{PostgresWalletStore, Store};
+use bsv_invoicing::PostgresWalletStore;
+use bsv_invoicing::store::Store;
 
 use crate::postgres::store_conformance::{self, Place};
 use crate::postgres::{SERVER, invoices_of_each, open, random_sequences};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, PostgresWalletStore, RedbWalletStore, Store, WalletStore,
-    WalletStoreError,
+use bsv_invoicing::store::{
+    Answering, BoxedAnswer, BoxedCommand, Store, WalletStore, WalletStoreError,
 };
+use bsv_invoicing::{PostgresWalletStore, RedbWalletStore};
 use bsv_store::{DatabaseOptions, DirLock};
 use tempfile::TempDir;
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bsv_invoicing::ledger::queries::GetUser;
-use bsv_invoicing::{Store, WalletStore};
+use bsv_invoicing::store::{Store, WalletStore};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 

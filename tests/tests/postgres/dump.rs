@@ -1,8 +1,8 @@
 //! All rows of a store, as text.
 
-use bsv_invoicing::WalletStoreError;
 use bsv_invoicing::ledger::Query;
 use bsv_invoicing::ledger::rows::{AllFigures, Claims, Engine, KeyRange, Table};
+use bsv_invoicing::store::WalletStoreError;
 
 /// All rows, table by table, in the order of their keys.
 #[derive(Clone)]

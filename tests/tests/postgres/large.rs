@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::queries::{GetBalance, GetBlocks, GetRecord};
 use bsv_invoicing::ledger::{
     CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, ShownPlace, Watch,
 };
-use bsv_invoicing::{
-    BlockPlace, Chain, EncodedTransaction, KeyPath, PostgresWalletStore, Proof, Timestamp,
-    TransactionState, WalletStore,
-};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{BlockPlace, EncodedTransaction, Proof, TransactionState};
+use bsv_invoicing::{PostgresWalletStore, Timestamp};
 use bsv_tests::repetitions;
 use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Script, Sibling, Transaction, TxIn, TxOut, Txid};
 

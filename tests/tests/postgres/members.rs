@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use bsv_invoicing::Task;
-use bsv_invoicing::WalletStore;
 use bsv_invoicing::ledger::{Claim, Join, JoinAlone, Leave, Left, LetGo, queries::GetHolder};
+use bsv_invoicing::store::Task;
+use bsv_invoicing::store::WalletStore;
 use tokio::time::{sleep, timeout};
 
 use crate::postgres::{SERVER, open};

@@ -1,14 +1,15 @@
 //! A wallet goes from a file to a database, and back.
 
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::invoices::IdempotencyKey;
 use bsv_invoicing::ledger::queries::{GetRecord, GetTransaction};
 use bsv_invoicing::ledger::{
     Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Notice, Noticed,
     ShownPlace, Unfollow, Watch,
 };
-use bsv_invoicing::{
-    Chain, CopyError, IdempotencyKey, InvoiceDraft, KeyPath, RawBytes, RedbWalletStore, Store,
-    Timestamp, UserDraft, WalletStore, copy_wallet,
-};
+use bsv_invoicing::store::{CopyError, Store, WalletStore, copy_wallet};
+use bsv_invoicing::transactions::RawBytes;
+use bsv_invoicing::{InvoiceDraft, RedbWalletStore, Timestamp, UserDraft};
 use bsv_store::{DatabaseOptions, DirLock, KeyEvent};
 use bsv_tx::{Script, Transaction, TxOut};
 use tempfile::TempDir;

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bsv_invoicing::{
-    Answering, BoxedAnswer, BoxedCommand, PostgresWalletStore, Store, WalletStore,
-};
+use bsv_invoicing::PostgresWalletStore;
+use bsv_invoicing::store::{Answering, BoxedAnswer, BoxedCommand, Store, WalletStore};
 
 use crate::postgres::store_conformance::forward::{forward_others, forward_queries};
 use crate::postgres::store_conformance::{self, Place};

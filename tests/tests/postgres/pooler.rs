@@ -3,7 +3,8 @@
 use std::fs;
 
 use bsv_invoicing::ledger::queries::GetUser;
-use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
 use bsv_tests::PgBouncer;
 
 use crate::postgres::server::{create_invoice, second_site, site};

@@ -2,7 +2,8 @@
 
 use bsv_invoicing::ledger::queries::GetUser;
 use bsv_invoicing::ledger::rows::{KeyRange, Table};
-use bsv_invoicing::{PostgresOptions, PostgresWalletStore, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{PostgresOptions, PostgresWalletStore};
 use bsv_tests::{Postgres, tls};
 
 use crate::postgres::{SERVER, open, user};

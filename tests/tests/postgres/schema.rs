@@ -1,7 +1,7 @@
 //! What lies in the database.
 
-use bsv_invoicing::WalletStore;
 use bsv_invoicing::ledger::queries::GetFigures;
+use bsv_invoicing::store::WalletStore;
 
 use crate::postgres::{SERVER, open};
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bsv_invoicing::PostgresWalletStore;
 use bsv_invoicing::ledger::queries::GetUser;
-use bsv_invoicing::{PostgresWalletStore, WalletStore, WalletStoreError};
+use bsv_invoicing::store::{WalletStore, WalletStoreError};
 use bsv_store::StoreError;
 use bsv_tests::Postgres;
 use tokio::task::{JoinSet, block_in_place};

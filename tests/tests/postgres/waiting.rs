@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bsv_invoicing::invoices::IdempotencyKey;
 use bsv_invoicing::ledger::CreateUser;
 use bsv_invoicing::ledger::queries::{GetInvoice, GetUser};
-use bsv_invoicing::{IdempotencyKey, WalletStore};
+use bsv_invoicing::store::WalletStore;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 

@@ -1,6 +1,7 @@
 //! Refunding what was paid to an invoice.
 
-use bsv_invoicing::{InvoiceId, MAX_SATOSHIS};
+use bsv_invoicing::InvoiceId;
+use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_server::wire::{Outgoing, RefundPreview};
 use clap::Args;
 use serde_json::json;

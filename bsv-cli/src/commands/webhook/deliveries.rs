@@ -1,6 +1,6 @@
 //! The deliveries of events to a webhook.
 
-use bsv_invoicing::{DeliveryState, WebhookId};
+use bsv_invoicing::webhooks::{DeliveryState, WebhookId};
 use bsv_server::wire::{Attempt, Delivery, Replayed};
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -1,7 +1,9 @@
 //! The deliveries of events to a webhook.
 
+use bsv_invoicing::Wallet;
+use bsv_invoicing::events::LogName;
 use bsv_invoicing::ledger::webhooks::{GetDeliveries, ListedDelivery};
-use bsv_invoicing::{DeliveryState, LogName, Wallet, WebhookId};
+use bsv_invoicing::webhooks::{DeliveryState, WebhookId};
 use hyper::{StatusCode, Uri};
 
 use crate::http::{self, Answer, Problem, answer};

@@ -1,11 +1,11 @@
 use std::future::Ready;
 use std::sync::Arc;
 
+use bsv_invoicing::sending::faucet;
+use bsv_invoicing::store::{Store, copy_wallet, holds_no_wallet};
+use bsv_invoicing::webhooks::HttpWebhooks;
 use bsv_invoicing::webhooks::{WalletClock, WebhookSender};
-use bsv_invoicing::{
-    HttpWebhooks, PostgresWalletStore, RedbWalletStore, Store, Wallet, copy_wallet, faucet,
-    holds_no_wallet,
-};
+use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, Wallet};
 use bsv_store::Keystore;
 
 use super::{any, is_send, is_spawnable};

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::dpp::ReceivedTerms;
 use bsv_invoicing::dpp::{Destination, Dialect};
 use bsv_invoicing::ledger::queries::GetLastEventAt;
 use bsv_invoicing::ledger::{CheckedProof, Mine, Offer, Offered};
-use bsv_invoicing::{
-    BlockPlace, Chain, InvoiceDraft, KeyPath, NewReceipt, Proof, RedbWalletStore, Wallet,
-    WalletSettings, WalletStore,
-};
+use bsv_invoicing::receiving::NewReceipt;
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::transactions::{BlockPlace, Proof};
+use bsv_invoicing::{InvoiceDraft, RedbWalletStore, Wallet, WalletSettings};
 use bsv_store::{DatabaseOptions, DirLock, Keystore, PlainKeys};
 use bsv_tests::Site;
 use bsv_tx::{MerkleTree, Network, OutPoint, Script, Transaction, TxIn, TxOut, Txid};

@@ -2,12 +2,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::invoices::{IdCipher, NewId};
 use bsv_invoicing::ledger::queries::GetInvoice;
 use bsv_invoicing::ledger::{CreateInvoice, Offer, Offered, See};
-use bsv_invoicing::{
-    Chain, IdCipher, InvoiceDraft, KeyPath, NewId, NewReceipt, PostgresWalletStore, Timestamp,
-    WalletStore,
-};
+use bsv_invoicing::receiving::NewReceipt;
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{InvoiceDraft, PostgresWalletStore, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 

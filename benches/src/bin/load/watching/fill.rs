@@ -1,6 +1,8 @@
+use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::dpp::Destination;
 use bsv_invoicing::ledger::Watch;
-use bsv_invoicing::{Chain, InvoiceDraft, KeyPath, RedbWalletStore, WalletStore};
+use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{InvoiceDraft, RedbWalletStore};
 use bsv_store::{DatabaseOptions, DirLock};
 use bsv_tests::Site;
 use serde_json::Value;
