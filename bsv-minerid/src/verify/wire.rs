@@ -128,13 +128,12 @@ mod tests {
         let (txid, [miner_id, other]) = ("07".repeat(32), KEYS);
         let refs =
             format!(r#""dataRefs":[{{"brfcIds":[],"txid":"{txid}","vout":2,"compress":null}}]"#);
-        let ids =
-            format!(r#"{{"version":"0.3","minerId":"{miner_id}","previousMinerId":"{other}""#);
+        let ids = format!(r#""version":"0.3","minerId":"{miner_id}","previousMinerId":"{other}""#);
         let first = format!(
-            r#"{ids},"name":null,"vctx":null,"revocationKey":null,"previousRevocationKey":null,"compromisedMinerId":null,{refs}}}"#
+            r#"{{{ids},"name":null,"vctx":null,"revocationKey":null,"previousRevocationKey":null,"compromisedMinerId":null,{refs}}}"#
         );
         let second = format!(
-            r#"{ids},"name":"pool","vctx":"{txid}:1","revocationKey":"{miner_id}","previousRevocationKey":"{other}","compromisedMinerId":"pool",{refs}}}"#
+            r#"{{{ids},"name":"pool","vctx":"{txid}:1","revocationKey":"{miner_id}","previousRevocationKey":"{other}","compromisedMinerId":"pool",{refs}}}"#
         );
         let expected = format!(
             r#"{{"block":"{}","height":7,"verdict":"valid","acceptedByNode":null,"identity":{second},"checks":[{{"check":"proof-of-work","outcome":"holds","reason":null,"acceptedByNode":true}}],"outputs":[{{"output":1,"generation":"0.2","minerInfoTxid":null,"claim":{first},"acceptedByNode":false,"checks":[{{"check":"vctx","outcome":"fails","reason":"gone","acceptedByNode":false}}]}},{{"output":2,"generation":"1.0","minerInfoTxid":"{txid}","claim":{second},"acceptedByNode":null,"checks":[{{"check":"data-refs","outcome":"unchecked","reason":"\"é\"","acceptedByNode":null}}]}}]}}"#,
