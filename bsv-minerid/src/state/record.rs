@@ -144,8 +144,9 @@ impl IdentityRecord {
         let last = self.steps.len() - 1;
         let vouching = self.place_of(vouching).unwrap_or(last);
         let shown = self.steps[..last].iter().rposition(|step| step.seen.is_shown());
-        let place = match self.steps[vouching..].iter().any(|step| step.seen == Seen::Lost) {
-            true => shown.or_else(|| self.place_of(self.begins_with)).unwrap_or(vouching),
+        let known = shown.or_else(|| self.place_of(self.begins_with)).unwrap_or(vouching);
+        let place = match self.steps[known..].iter().any(|step| step.seen == Seen::Lost) {
+            true => known,
             false => shown.map_or(vouching, |shown| shown.max(vouching)),
         };
         &self.steps[place].key
@@ -263,7 +264,7 @@ impl IdentityRecord {
         let is_announced = !step.seen.is_shown()
             && by.seen != Seen::Lost
             && by.key.number == revocation.miner_id
-            && self.known_revocation_key()?.number == revocation.revocation_key;
+            && self.knows_revocation_key(revocation.revocation_key);
         is_announced.then_some(revocation)
     }
 

@@ -2,7 +2,7 @@ use bsv_tx::PublicKey;
 
 use crate::state::miner_info_record::RevocationKeyRecord;
 use crate::state::record::IdentityRecord;
-use crate::state::step::Deed;
+use crate::state::step::{Deed, Seen};
 use crate::succession::Succession;
 
 /// A step that announces a revocation key.
@@ -41,6 +41,14 @@ impl IdentityRecord {
         let is_shown = |roll: &Roll| self.steps[roll.place].seen.is_shown();
         let shown = self.rolls().take_while(is_shown).last();
         Some(shown.map_or(self.miner_info()?.first_revocation_key, |roll| roll.key))
+    }
+
+    /// Whether nodes know the revocation key with this number, and no other one.
+    pub(super) fn knows_revocation_key(&self, number: u32) -> bool {
+        let is_lost =
+            |roll: Roll| roll.key.number == number && self.steps[roll.place].seen == Seen::Lost;
+        self.known_revocation_key().is_some_and(|known| known.number == number)
+            && !self.rolls().any(is_lost)
     }
 
     /// What documents say about the revocation key.

@@ -341,6 +341,19 @@ fn a_revocation_of_which_the_revocation_key_is_lost_counts_as_a_rotation() {
     assert_eq!(after(&record, &lost).announcements(), announcements);
 }
 
+#[test]
+fn a_revocation_of_which_the_upgrade_is_lost_counts_as_a_rotation() {
+    let upgraded = known().miner_info().unwrap().clone();
+    let mut record = seen(IdentityRecord::new(key(1), Protocol::Vctx(Vctx::None)), Seen::Final);
+    record.apply(&Change::Upgrade(Box::new(upgraded))).unwrap();
+    record.steps[1].seen = Seen::In(block(8));
+    record.apply(&revocation(1, Some(key(2)))).unwrap();
+    assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
+    let lost = ChainView { left: vec![block(8).hash], ..ChainView::default() };
+    let announcements = [Announcement::Rotation, Announcement::RevocationKey];
+    assert_eq!(after(&record, &lost).announcements(), announcements);
+}
+
 /// A node that was told considers the skipped key revoked, and takes only the revocation.
 #[test]
 fn a_lost_revocation_is_announced_with_the_current_key() {
@@ -469,6 +482,21 @@ fn a_skipped_key_of_generation_0_2_that_a_block_shows_vouches_for_the_current_on
     assert_eq!((*seen.previous_key(), seen.announcements()), (second, vec![]));
     let left = ChainView { left: vec![block(9).hash, block(10).hash], ..ChainView::default() };
     assert_eq!(*after(&seen, &left).previous_key(), first);
+}
+
+/// Others know neither the lost key nor the one after it.
+#[test]
+fn a_key_after_a_lost_one_does_not_vouch_in_generation_0_2() {
+    let mut record = rotated();
+    record.protocol = Protocol::Vctx(Vctx::None);
+    record.steps[1].seen = Seen::In(block(9));
+    for from in [2, 3] {
+        let rotation = Rotation::Succeed;
+        record.apply(&Change::Rotate { rotation, from, key: key(from + 1) }).unwrap();
+    }
+    assert_eq!(record.previous_key().number, 3);
+    let lost = ChainView { left: vec![block(9).hash], ..ChainView::default() };
+    assert_eq!(after(&record, &lost).previous_key().number, 1);
 }
 
 #[test]
