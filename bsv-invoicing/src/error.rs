@@ -169,6 +169,11 @@ pub enum Error {
     /// The payee refuses the payment, or asks for something that this wallet does not support.
     #[error("{0}")]
     PayeeRefuses(String),
+    /// The wallet of the node that plays a faucet has too few coins. With the node's words.
+    #[error(
+        "the wallet of the node has too few coins ({0}): on regtest, bitcoin-cli generate 101 mines some"
+    )]
+    EmptyFaucet(String),
     /// The payee asks for outputs that the network does not accept.
     #[error("the terms cannot be paid: {0}")]
     UnpayableTerms(String),

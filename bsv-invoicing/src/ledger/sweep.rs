@@ -8,7 +8,7 @@ use crate::model::invoice::InvoiceState;
 use crate::model::time::Timestamp;
 
 /// Writes events of invoices that have expired, deletes idempotency keys that are older than
-/// [`IDEMPOTENCY_PERIOD`](crate::IDEMPOTENCY_PERIOD), and lists receipts of deleted invoices as
+/// [`IDEMPOTENCY_PERIOD`](crate::invoices::IDEMPOTENCY_PERIOD), and lists receipts of deleted invoices as
 /// unassigned.
 #[derive(Clone, Copy, Debug)]
 pub struct Sweep {

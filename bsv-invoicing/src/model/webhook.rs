@@ -98,13 +98,13 @@ impl WebhookState {
 /// A webhook as it is stored.
 ///
 /// Each event up to the cursor whose type the webhook takes was delivered at the first attempt, or
-/// has a [`Delivery`](crate::Delivery) that records its state.
+/// has a [`Delivery`](crate::webhooks::Delivery) that records its state.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Webhook {
     /// The URL that events are posted to.
     #[n(0)]
     pub url: String,
-    /// Which events are sent: the text of an [`EventFilter`](crate::EventFilter).
+    /// Which events are sent: the text of an [`EventFilter`](crate::events::EventFilter).
     #[n(1)]
     pub types: String,
     /// What its owner says about it.

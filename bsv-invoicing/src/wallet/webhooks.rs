@@ -97,7 +97,7 @@ impl Wallet {
     }
 
     /// Gives a webhook a new secret, which is shown only this once. The previous one still signs
-    /// for `grace`, at most [`MAX_SECRET_GRACE`](crate::MAX_SECRET_GRACE). Fails while an earlier
+    /// for `grace`, at most [`MAX_SECRET_GRACE`](crate::webhooks::MAX_SECRET_GRACE). Fails while an earlier
     /// previous secret still signs.
     pub async fn rotate_webhook_secret(
         &self,

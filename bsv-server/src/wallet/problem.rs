@@ -95,7 +95,9 @@ fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
         Error::Refused(Refusal::RefundTooLarge { .. }) => (UNPROCESSABLE, "refund-too-large"),
         Error::Refused(Refusal::RefundMustWait(_)) => (UNPROCESSABLE, "refund-must-wait"),
         Error::Refused(Refusal::BytesDropped(_)) => (UNPROCESSABLE, "bytes-dropped"),
-        Error::Refused(Refusal::InsufficientFunds { .. }) => (UNPROCESSABLE, "insufficient-funds"),
+        Error::Refused(Refusal::InsufficientFunds { .. }) | Error::EmptyFaucet(_) => {
+            (UNPROCESSABLE, "insufficient-funds")
+        }
         Error::PayeeNonsense(_) => (StatusCode::BAD_GATEWAY, "payee-nonsense"),
         Error::PayeeAway(_) => (UNAVAILABLE, "payee-unavailable"),
         Error::OutcomeUnknown(_) => (UNAVAILABLE, "payment-outcome-unknown"),

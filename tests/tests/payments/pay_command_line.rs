@@ -190,6 +190,14 @@ fn refusals_say_why_and_wrong_usage_is_told_apart() {
 }
 
 #[test]
+fn an_empty_faucet_says_how_to_fill_it() {
+    let node = Node::start();
+    let said = "the wallet of the node has too few coins (Insufficient funds): on regtest, bitcoin-cli generate 101 \
+                mines some";
+    check_refused(&Site::on(&node), &["wallet", "faucet", &payee(5_000).url()], said);
+}
+
+#[test]
 fn the_faucet_pays_up_to_its_limit() {
     for (site, _server) in sites() {
         let most = payee(100_000);

@@ -15,7 +15,7 @@ const ALL_TYPES: &str = "*";
 pub struct WebhookDraft {
     /// The URL that events are posted to.
     pub url: String,
-    /// Which events are sent: the text of an [`EventFilter`](crate::EventFilter).
+    /// Which events are sent: the text of an [`EventFilter`](crate::events::EventFilter).
     pub types: String,
     /// What its owner says about it.
     pub description: String,
@@ -53,7 +53,7 @@ impl WebhookDraft {
 pub struct WebhookChange {
     /// The new URL that events are posted to.
     pub url: Option<String>,
-    /// Which events are sent from now on: the text of an [`EventFilter`](crate::EventFilter).
+    /// Which events are sent from now on: the text of an [`EventFilter`](crate::events::EventFilter).
     pub types: Option<String>,
     /// What its owner says about it.
     pub description: Option<String>,

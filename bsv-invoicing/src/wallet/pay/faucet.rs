@@ -30,7 +30,7 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
     let outputs = terms_outputs(&terms);
     let mut attempt = 1;
     loop {
-        let transaction = node.wallet_transaction(&outputs).await.map_err(away)?;
+        let transaction = node.wallet_transaction(&outputs).await.map_err(empty_or_away)?;
         let message = terms.payment(&transaction, "from the faucet");
         let (status, body) = payee.post(&url, &posting_url, terms.dialect(), message).await?;
         let txid = transaction.txid();
@@ -47,6 +47,16 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
             }
             Err(error) => return Err(Error::OutcomeUnknown(error.to_string())),
         }
+    }
+}
+
+/// The error of a node whose wallet makes no transaction.
+fn empty_or_away(error: NodeError) -> Error {
+    match error {
+        NodeError::Rejected { message, .. } if message.contains("Insufficient funds") => {
+            Error::EmptyFaucet(message)
+        }
+        error => away(error),
     }
 }
 
