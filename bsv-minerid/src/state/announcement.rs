@@ -190,6 +190,9 @@ impl IdentityRecord {
                 && let Some(place) = self.place_of(key.number)
             {
                 self.steps[place].deed = Deed::Key { after };
+                if !is_current {
+                    self.last_step_mut().deed = Deed::Key { after: key.number };
+                }
             }
         }
     }

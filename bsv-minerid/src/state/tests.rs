@@ -484,6 +484,19 @@ fn a_skipped_key_of_generation_0_2_that_a_block_shows_vouches_for_the_current_on
     assert_eq!(*after(&seen, &left).previous_key(), first);
 }
 
+#[test]
+fn a_skipped_key_that_a_block_shows_vouches_whatever_was_rotated_since_then() {
+    let mut record = rotated();
+    record.protocol = Protocol::Vctx(Vctx::None);
+    for (rotation, from) in [(Rotation::PassOver(1), 2), (Rotation::Succeed, 3)] {
+        record.apply(&Change::Rotate { rotation, from, key: key(from + 1) }).unwrap();
+    }
+    assert_eq!(record.previous_key().number, 3);
+    let [first, second, ..] = record.keys()[..] else { unreachable!() };
+    let seen = after(&record, &view(&[info(&first, &second)], &[shown(9, &first, &second)]));
+    assert_eq!(*seen.previous_key(), second);
+}
+
 /// Others know neither the lost key nor the one after it.
 #[test]
 fn a_key_after_a_lost_one_does_not_vouch_in_generation_0_2() {
