@@ -161,7 +161,8 @@ impl IdentityRecord {
         else {
             return self.see_coinbase_keys(&keys, view);
         };
-        let roll = self.announced_roll().filter(|_| self.revocation().is_none());
+        // A block may show a document from before a revocation that holds the roll back.
+        let roll = self.announced_roll();
         self.see_keys(&statement, acknowledged, announced, view);
         if let Some(roll) = roll {
             self.see_revocation_key(&roll, &keys, view);

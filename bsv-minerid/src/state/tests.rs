@@ -341,6 +341,32 @@ fn a_revocation_of_which_the_revocation_key_is_lost_counts_as_a_rotation() {
     assert_eq!(after(&record, &lost).announcements(), announcements);
 }
 
+/// A block may show a document that was handed out before the revocation.
+#[test]
+fn a_revocation_key_that_a_block_shows_during_a_revocation_is_the_known_one() {
+    let [old, new] = [(); 2].map(|()| PrivateKey::generate().unwrap());
+    let [old_key, new_key] = [&old, &new].map(PrivateKey::public_key);
+    let mut record = known();
+    let first = *record.current_key();
+    record.apply(&roll([&old, &new])).unwrap();
+    record.apply(&revocation(1, Some(key(2)))).unwrap();
+    let named = |record: &IdentityRecord| {
+        record.revocation_key().map(|named| (named.previous, named.current))
+    };
+    let info = |current, previous| MinerIdInfo {
+        revocation_key: Some(current),
+        previous_revocation_key: Some(previous),
+        ..info(&first, &first)
+    };
+    let mut late = shown(9, &first, &first);
+    let keys = RevocationKeys { current: new_key, previous: old_key };
+    late.claim.as_mut().unwrap().revocation_keys = Some(keys);
+    let seen = after(&record, &view(&[info(new_key, old_key)], &[late]));
+    assert_eq!(named(&seen), Some((new_key, new_key)));
+    // Nodes accept the revocation by no other revocation key.
+    assert_eq!(seen.announcements(), [Announcement::Rotation]);
+}
+
 #[test]
 fn a_revocation_of_which_the_upgrade_is_lost_counts_as_a_rotation() {
     let upgraded = known().miner_info().unwrap().clone();
