@@ -149,8 +149,8 @@ pub use self::unassigned::GetUnassigned;
 pub use self::unfollow::Unfollow;
 pub(crate) use self::watch::KEYS_END;
 pub use self::watch::{
-    ForgetNewlyWatched, GetNewlyWatched, GetWatchBacklog, GetWatched, IsWatched, Watch,
-    WatchBacklogged,
+    ForgetNewlyWatched, GetNewlyWatched, GetWatchBacklog, GetWatched, GetWatchedAhead, IsWatched,
+    Watch, WatchBacklogged,
 };
 pub use self::withdraw::{
     EstimateWithdrawal, RecordWithdrawal, ReserveWithdrawal, ReservedWithdrawal,

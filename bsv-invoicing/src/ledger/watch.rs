@@ -110,9 +110,11 @@ impl Command for WatchBacklogged {
         let keys = (self.from.index..).map(|index| KeyPath { index, ..self.from });
         books.watch(self.hashes.iter().copied().zip(keys))?;
         let count = u32::try_from(self.hashes.len()).unwrap_or(u32::MAX);
-        let index = self.from.index.saturating_add(count);
+        let next = KeyPath { index: self.from.index.saturating_add(count), ..self.from };
         books.rows.remove::<WatchBacklog>(self.from)?;
-        books.rows.put::<WatchBacklog>(KeyPath { index, ..self.from }, &end)
+        // The keys that were skipped end where those begin that may have been given out.
+        let following = books.rows.get::<WatchBacklog>(&next)?;
+        books.rows.put::<WatchBacklog>(next, &following.map_or(end, |following| following.max(end)))
     }
 }
 
@@ -126,6 +128,18 @@ impl Query for GetWatchBacklog {
     fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
         let mut backlog = rows.range::<WatchBacklog>(..)?.into_iter();
         Ok(backlog.find(|(from, end)| from.index < *end))
+    }
+}
+
+/// For each earlier account and chain, the index after the last key that may have been given out.
+#[derive(Clone, Copy, Debug)]
+pub struct GetWatchedAhead;
+
+impl Query for GetWatchedAhead {
+    type Answer = Vec<(KeyPath, u32)>;
+
+    fn run(self, rows: &dyn Engine) -> Result<Self::Answer, WalletStoreError> {
+        rows.range::<WatchBacklog>(..)
     }
 }
 

@@ -117,22 +117,32 @@ impl Wallet {
         last_change: HashMap<u32, u64>,
         check: &mut BooksCheck,
     ) -> Result<(), Error> {
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let change = last_change.into_iter().map(|(account, used)| (account, count(used)));
+        let keys = self.given_out_keys(change).await?;
+        let tell = &mut |difference| check.differ(difference);
+        let mut search = Search { keys, missing: Some(Missing::new(tell)) };
+        self.walk(&self.node()?.operating, from_height, &mut search, &mut |_, _| ()).await?;
+        Ok(())
+    }
+
+    /// The keys of all invoices, which may not have been shown, and those for change up to an index of
+    /// each account.
+    pub(crate) async fn given_out_keys(
+        &self,
+        change: impl Iterator<Item = (u32, u32)>,
+    ) -> Result<LookAhead, Error> {
         let last_invoice = self.store.get(GetFigures).await?.last_invoice;
         let accounts = self.store.list(GetAccounts).await?;
         let starts = accounts.iter().map(|(number, it)| (*number, it.last_invoice_before));
         let starts = [(0, 0)].into_iter().chain(starts);
         let ends = accounts.iter().map(|(_, it)| it.last_invoice_before).chain([last_invoice]);
-        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let receive = starts
-            .zip(ends)
-            .map(|((number, start), end)| (number, Chain::Receive, count(end - start + 1)));
-        let change =
-            last_change.into_iter().map(|(number, used)| (number, Chain::Change, count(used)));
-        let keys = LookAhead::up_to(&self.keys, receive.chain(change), 0)?;
-        let tell = &mut |difference| check.differ(difference);
-        let mut search = Search { keys, missing: Some(Missing::new(tell)) };
-        self.walk(&self.node()?.operating, from_height, &mut search, &mut |_, _| ()).await?;
-        Ok(())
+        let receive = starts.zip(ends).map(|((account, start), end)| {
+            let end = u32::try_from(end - start + 1).unwrap_or(u32::MAX);
+            (account, Chain::Receive, end)
+        });
+        let change = change.map(|(account, end)| (account, Chain::Change, end));
+        LookAhead::up_to(&self.keys, receive.chain(change), 0)
     }
 
     /// Asks the node about coins, and returns the differences.

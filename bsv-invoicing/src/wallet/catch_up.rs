@@ -8,7 +8,8 @@ use bsv_tx::KeyError;
 
 use crate::error::Error;
 use crate::ledger::queries::{GetCatchUp, GetLastEventAt};
-use crate::ledger::{BeginAccount, CaughtUp, NameLog};
+use crate::ledger::{BeginAccount, CaughtUp, GetWatchedAhead, NameLog};
+use crate::model::coin::Chain;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
@@ -64,7 +65,13 @@ impl Wallet {
         let from = from.min(tip.height);
         tracing::info!("the wallet comes from a backup: reading the blocks from height {from} on");
         self.prepare_to_read().await?;
-        let read = self.walk(node, from, &mut Search::default(), &mut |_, _| ()).await?;
+        // Somebody may have seen invoices only after the backup was made, and change may go to keys
+        // of payments that were being made at that moment.
+        let ahead = self.store.list(GetWatchedAhead).await?;
+        let change = ahead.into_iter().filter(|(key, _)| key.chain == Chain::Change);
+        let keys = self.given_out_keys(change.map(|(key, end)| (key.account, end))).await?;
+        let mut search = Search { keys, ..Search::default() };
+        let read = self.walk(node, from, &mut search, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
         let height = read.map_or(from, |block| block.height);
         tracing::info!("the wallet has caught up with the chain up to height {height}");

@@ -67,8 +67,8 @@ impl LookAhead {
             if let Entry::Vacant(place) = ahead.accounts.entry(number) {
                 place.insert(keys.account(number)?);
             }
-            let window = Window { end: end.min(KEYS_END), used_end: 0 };
-            ahead.windows.insert((number, chain), window);
+            let window = ahead.windows.entry((number, chain)).or_default();
+            window.end = window.end.max(end.min(KEYS_END));
         }
         ahead.derive_first_keys()?;
         Ok(ahead)

@@ -248,6 +248,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("receipts of a deleted invoice are listed", unassigned::of_a_deleted_invoice).await;
     unassigned::many_of_a_deleted_invoice::<P>().await;
     check::<P>("skipped numbers of keys are watched", unassigned::of_a_skipped_number).await;
+    check::<P>("keys beyond skipped ones are watched, too", unassigned::beyond_skipped_numbers)
+        .await;
     check::<P>("movements are read in parts", unassigned::movements_in_parts).await;
     check::<P>("an audit lists the fee of a payment", totals::of_a_payment).await;
     check::<P>("an audit adds up any number of items", totals::many).await;

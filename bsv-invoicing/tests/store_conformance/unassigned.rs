@@ -1,10 +1,13 @@
 //! Receipts that pay no invoice, and the movements of money.
 
+use std::collections::BTreeMap;
+
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::invoices::PaymentRules;
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::{
-    GetUnassigned, GetWatchBacklog, Offer, SetRules, SkipNumbers, Watch, WatchBacklogged,
+    BeginAccount, GetUnassigned, GetWatchBacklog, GetWatchedAhead, Offer, SetRules, SkipNumbers,
+    Watch, WatchBacklogged,
 };
 use bsv_invoicing::movements::{Movement, MovementKind, MovementPage, MovementQuery};
 use bsv_invoicing::receiving::{NewReceipt, ReceiptKey, UnassignedReceipt};
@@ -228,6 +231,26 @@ pub(super) async fn of_a_skipped_number(store: &impl WalletStore) {
     notice(store, &paying_invoices(&[(4, 40)], 1), MEMPOOL, 1).await;
     assert_eq!(unassigned(store).await, [(1, 0, 40, None)]);
     assert_eq!(kinds(store, before).await, [EventKind::ReceiptUnassigned]);
+}
+
+/// The keys beyond the skipped ones may have been given out before the wallet was restored.
+pub(super) async fn beyond_skipped_numbers(store: &impl WalletStore) {
+    let skipped = SkipNumbers { invoices: 5, users: 3, change: 2, used: Vec::new() };
+    store.execute(skipped).await.unwrap();
+    store.execute(BeginAccount { account: 9, is_behind: false }).await.unwrap();
+    let mut ends = BTreeMap::new();
+    while let Some((from, end)) = store.get(GetWatchBacklog).await.unwrap() {
+        let hashes = vec![[from.chain as u8; 20]; (end - from.index) as usize];
+        store.execute(WatchBacklogged { from, hashes }).await.unwrap();
+        ends.insert(from.chain as u8, end);
+    }
+    let ends_of = |chains: [(Chain, u32); 3]| chains.map(|(chain, end)| (chain as u8, end));
+    let expected = [(Chain::Receive, 6 + 100_000), (Chain::Change, 2 + 1_000), (Chain::User, 4)];
+    assert_eq!(ends, ends_of(expected).into());
+    // All of them are marked, for the next reading of the chain.
+    let ahead = store.get(GetWatchedAhead).await.unwrap();
+    let marked = ahead.into_iter().map(|(from, end)| (from.chain as u8, end)).collect();
+    assert_eq!(ends, marked);
 }
 
 /// A part of the movements ends between two transactions.

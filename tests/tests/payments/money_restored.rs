@@ -102,11 +102,14 @@ fn the_balance_is_that_of_the_chain() {
     let (node, purse, shop) = scene();
     let early = shop.invoice(PRICE);
     script(&shop, &early);
+    let unseen = shop.invoice(PRICE);
     let directory = tempfile::tempdir().unwrap();
     let file = backup(&shop, directory.path());
-    // After the backup, four things happen: an older invoice is paid, a newer invoice is paid,
-    // another one is paid without a message, and an older coin is spent.
+    // After the backup, five things happen: an older invoice is paid, one that nobody had seen is
+    // paid, a newer invoice is paid, another one is paid without a message, and an older coin is
+    // spent.
     pay(&shop, &purse, &early);
+    pay(&shop, &purse, &unseen);
     let late = shop.invoice(PRICE);
     pay(&shop, &purse, &late);
     let silent = shop.invoice(PRICE);
@@ -119,12 +122,13 @@ fn the_balance_is_that_of_the_chain() {
     let last = shop.invoice(PRICE);
     pay(&shop, &purse, &last);
     let fee = shop.outgoing()[0]["fee"].as_u64().unwrap();
-    let expected = 80_000 + 4 * PRICE - 15_000 - fee;
+    let expected = 80_000 + 5 * PRICE - 15_000 - fee;
 
     let shop = restored(shop, &node, &file);
     wait_for_balance(&shop, expected);
     let books = verify(&shop);
     assert_eq!((&books["differences"], &books["balance"]), (&json!([]), &json!(expected)));
+    assert_eq!(shop.payments(&unseen)[0]["state"], "mined");
     // A payment of almost the whole balance spends the coins that are left, and no spent one.
     let payee = Payee::asking(&go_dpp_terms(&[output(expected - 1_000)]));
     shop.pay_ok(&payee.url());

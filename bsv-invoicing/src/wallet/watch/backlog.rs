@@ -15,10 +15,9 @@ use crate::wallet::Wallet;
 const KEYS_AT_ONCE: u32 = 1000;
 
 impl Wallet {
-    /// Watches all keys of the backlog. Returns whether there were any.
-    pub(super) async fn watch_backlog(&self) -> Result<bool, Error> {
-        let _turn = self.watching.backlog.lock().await;
-        let mut were_any = false;
+    /// Watches all keys of the backlog. Returns how often that was done since the wallet was opened.
+    pub(super) async fn watch_backlog(&self) -> Result<u64, Error> {
+        let mut times = self.watching.backlog.lock().await;
         while let Some((from, end)) = self.store.get(GetWatchBacklog).await? {
             let until = from.index.saturating_add(KEYS_AT_ONCE).min(end);
             let keys = Arc::clone(&self.keys);
@@ -32,8 +31,8 @@ impl Wallet {
             self.watching.filter.add(hashes.iter().map(<[u8; 20]>::as_slice));
             self.watching.look_at_all_again();
             self.store.execute(WatchBacklogged { from, hashes }).await?;
-            were_any = true;
+            *times += 1;
         }
-        Ok(were_any)
+        Ok(*times)
     }
 }

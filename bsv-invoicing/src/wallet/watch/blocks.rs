@@ -137,6 +137,7 @@ impl Wallet {
         search: &mut Search<'_>,
     ) -> Result<Option<FollowedBlock>, Error> {
         let reorganisations = self.store.get(GetReorganisations).await?;
+        let watched_before = *self.watching.backlog.lock().await;
         let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
         let Some(block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
         if previous.is_some_and(|previous| previous != block.header.previous_block) {
@@ -162,7 +163,7 @@ impl Wallet {
         }
         drop(parts);
         // The block may pay keys that are watched only now.
-        if has_news && self.watch_backlog().await? {
+        if has_news && self.watch_backlog().await? != watched_before {
             return Box::pin(self.read_block(node, height, previous, search)).await;
         }
         Ok(Some(FollowedBlock { height, hash }))

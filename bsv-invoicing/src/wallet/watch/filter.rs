@@ -18,8 +18,8 @@ pub(crate) struct Watching {
     pub(crate) last_transaction: AtomicU64,
     /// The number of the last script of other processes that the filter knows.
     pub(crate) last_script: AtomicU64,
-    /// Held by the task that works on the backlog.
-    pub(crate) backlog: Mutex<()>,
+    /// Held by the task that works on the backlog: how often keys of it have been watched.
+    pub(crate) backlog: Mutex<u64>,
     looked_at: std::sync::Mutex<LookedAt>,
 }
 
