@@ -16,7 +16,7 @@ use crate::job_data::{BlockBindJob, JobData};
 use crate::miner_info_script::MinerInfo;
 use crate::output_script;
 use crate::signer::{Signer, SignerError};
-use crate::state::{Change, Exposure, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
+use crate::state::{Change, IdentityRecord, MinerInfoRecord, Protocol, Reference, Vctx};
 use crate::succession::Succession;
 use crate::template_cache::{TemplateCache, TemplateKey};
 use crate::usage::Usage;
@@ -136,7 +136,7 @@ impl State {
 
     /// Whether the record says that a document by the current key was handed out.
     fn is_hand_out_noted(&self) -> bool {
-        self.record.is_handed_out() && self.record.exposure() != Exposure::Kept
+        self.record.is_handed_out() && !self.record.is_kept()
     }
 
     /// The number of the current key, if a document was handed out and the record does not say so.
@@ -616,7 +616,7 @@ impl Identity {
     #[cfg(feature = "node")]
     pub(crate) fn is_kept(&self) -> bool {
         let state = self.state();
-        state.record.exposure() == Exposure::Kept && !state.was_handed_out.load(Ordering::Relaxed)
+        state.record.is_kept() && !state.was_handed_out.load(Ordering::Relaxed)
     }
 
     /// The number of the current key, if a document was handed out and the record does not say so

@@ -288,6 +288,15 @@ pub(crate) fn check_revocable<'r>(
     if record.unacknowledged_keys().iter().skip(1).any(is_compromised) {
         return refused("no block has shown it: skip it with a forced rotation");
     }
+    // It would count no more as soon as it is recorded.
+    let lost = |announcement| Err(Error::Unseen { alias: alias.clone(), announcement });
+    if record.is_acknowledged_key_lost() {
+        return lost(Announcement::Rotation);
+    }
+    let known = record.known_revocation_key();
+    if known.is_some_and(|known| !record.knows_revocation_key(known.number)) {
+        return lost(RevocationKey);
+    }
     Ok(miner_info)
 }
 

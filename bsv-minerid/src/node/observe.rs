@@ -204,10 +204,17 @@ async fn follow_blocks<S: IdentityStore>(
 /// overdue.
 fn log(alias: &Alias, before: &IdentityRecord, after: &IdentityRecord) {
     let (announced_before, announced) = (before.announcements(), after.announcements());
-    for seen in announced_before.iter().filter(|it| !announced.contains(it)) {
+    let is_passed_over = after.is_revocation_passed_over();
+    if is_passed_over && !before.is_revocation_passed_over() {
+        tracing::error!(
+            "the revocation of alias {alias} counts no more, because blocks show another key than the one that \
+             has signed it: documents announce the new key as a rotation. Revoke again"
+        );
+    }
+    for seen in announced_before.iter().filter(|it| !announced.contains(it) && !is_passed_over) {
         tracing::info!("{} of alias {alias} was seen in a block", seen.in_words());
     }
-    for unseen in announced.iter().filter(|it| !announced_before.contains(it)) {
+    for unseen in announced.iter().filter(|it| !announced_before.contains(it) && !is_passed_over) {
         tracing::warn!(
             "the block that showed {} of alias {alias} has left the main chain: documents announce it again",
             unseen.in_words()

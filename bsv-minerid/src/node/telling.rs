@@ -48,7 +48,8 @@ pub(crate) async fn tell(
     record: &IdentityRecord,
     begun: &RevocationRecord,
 ) -> Result<(), NodeError> {
-    let Some(revocation_key) = record.revocation_key() else { return Ok(()) };
+    let key = record.revocation_key_numbered(begun.revocation_key);
+    let Some(revocation_key) = key else { return Ok(()) };
     let info = node.miner_id_info(&record.current_key().public_key).await?;
     let has_heard = match info {
         // Once a block has shown the revocation, telling the node again would revoke the new miner
@@ -62,7 +63,7 @@ pub(crate) async fn tell(
     }
     let message = begun.message;
     node.revoke_miner_id(&MinerIdRevocation {
-        revocation_key: revocation_key.current,
+        revocation_key,
         miner_id: record.previous_key().public_key,
         compromised: message.compromised,
         revocation_key_signature: message.revocation_key_signature,

@@ -183,7 +183,13 @@ impl IdentityRecord {
             return Err("its key was rotated");
         }
         let after = match rotation {
-            Rotation::Succeed => from,
+            Rotation::Succeed => {
+                // Without a node nobody notes that a block shows again what a lost one has shown.
+                if let Protocol::Vctx(_) = self.protocol {
+                    self.steps.iter_mut().for_each(|step| step.seen = step.seen.settled());
+                }
+                from
+            }
             Rotation::PassOver(vouching) => {
                 self.pass_over_to(vouching)?;
                 vouching

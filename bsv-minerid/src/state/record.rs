@@ -162,6 +162,11 @@ impl IdentityRecord {
         shown.or_else(|| self.steps.get(self.place_of(self.begins_with)?))
     }
 
+    /// Whether only lost blocks have shown the key that vouches.
+    pub(crate) fn is_acknowledged_key_lost(&self) -> bool {
+        self.acknowledged_step().is_some_and(|step| step.seen == Seen::Lost)
+    }
+
     pub(super) fn key_steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
         self.steps.iter().filter(|step| step.is_of_key())
     }
@@ -177,6 +182,11 @@ impl IdentityRecord {
         let mut keys = self.keys();
         let place = keys.iter().rposition(|key| key == acknowledged);
         keys.split_off(place.unwrap_or_default())
+    }
+
+    /// Whether no document was handed out.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.steps.iter().rev().all(|step| step.seen == Seen::Never)
     }
 
     /// Whether others can know the identity.
@@ -262,10 +272,21 @@ impl IdentityRecord {
         }
         let by = self.acknowledged_step()?;
         let is_announced = !step.seen.is_shown()
-            && by.seen != Seen::Lost
+            && !self.is_acknowledged_key_lost()
             && by.key.number == revocation.miner_id
             && self.knows_revocation_key(revocation.revocation_key);
         is_announced.then_some(revocation)
+    }
+
+    /// Whether a partial revocation counts no more because of what blocks have shown since it began:
+    /// another key or revocation key vouches than those that have signed it.
+    pub fn is_revocation_passed_over(&self) -> bool {
+        self.last_revocation().is_some_and(|(step, revocation)| {
+            !revocation.is_complete
+                && !step.seen.is_shown()
+                && step.key == *self.current_key()
+                && self.revocation().is_none()
+        })
     }
 
     /// The last revocation, whatever blocks have shown since then.
@@ -286,9 +307,11 @@ impl IdentityRecord {
         match &self.protocol {
             Protocol::Vctx(Vctx::Recorded(_, view)) => view.is_spent,
             Protocol::Vctx(vctx) => matches!(vctx, Vctx::Revoking(..)),
-            Protocol::MinerInfo(_) => self.steps.iter().rev().any(|step| {
-                step.deed == Deed::Closed || step.is_complete_revocation() && step.seen.is_shown()
-            }),
+            // No step follows either of these.
+            Protocol::MinerInfo(_) => {
+                let last = self.last_step();
+                last.deed == Deed::Closed || last.is_complete_revocation() && last.seen.is_shown()
+            }
         }
     }
 

@@ -44,11 +44,19 @@ impl IdentityRecord {
     }
 
     /// Whether nodes know the revocation key with this number, and no other one.
-    pub(super) fn knows_revocation_key(&self, number: u32) -> bool {
+    pub(crate) fn knows_revocation_key(&self, number: u32) -> bool {
         let is_lost =
             |roll: Roll| roll.key.number == number && self.steps[roll.place].seen == Seen::Lost;
         self.known_revocation_key().is_some_and(|known| known.number == number)
             && !self.rolls().any(is_lost)
+    }
+
+    /// The revocation key with this number.
+    #[cfg(feature = "node")]
+    pub(crate) fn revocation_key_numbered(&self, number: u32) -> Option<PublicKey> {
+        let first = self.miner_info().map(|own| own.first_revocation_key);
+        let mut keys = first.into_iter().chain(self.rolls().map(|roll| roll.key));
+        keys.find(|key| key.number == number).map(|key| key.itself.current)
     }
 
     /// What documents say about the revocation key.

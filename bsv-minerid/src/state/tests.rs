@@ -329,6 +329,34 @@ fn a_partial_revocation_and_its_key_are_announced_again_if_their_block_is_lost()
 }
 
 #[test]
+fn a_revocation_by_a_key_that_vouches_no_more_is_told_apart_from_one_that_was_seen() {
+    let mut record = rotated();
+    record.apply(&revocation(2, Some(key(3)))).unwrap();
+    assert!(!record.is_revocation_passed_over());
+    // The first key has signed the revocation, and a block shows the skipped one.
+    let [first, second, third] = record.keys()[..] else { unreachable!() };
+    let skipped = after(&record, &view(&[info(&first, &second)], &[shown(9, &first, &second)]));
+    assert!(skipped.is_revocation_passed_over());
+    assert_eq!(skipped.announcements(), [Announcement::Rotation]);
+    let seen = after(&skipped, &view(&[info(&second, &third)], &[shown(10, &second, &third)]));
+    assert!(!seen.is_revocation_passed_over());
+    let seen = after(&record, &view(&[info(&first, &third)], &[shown(9, &first, &third)]));
+    assert_eq!((seen.is_revocation_passed_over(), seen.announcements()), (false, vec![]));
+}
+
+/// Nobody notes that another block shows the key again.
+#[test]
+fn a_key_that_only_a_lost_block_has_shown_vouches_if_there_is_no_node_any_more() {
+    let mut record = rotated();
+    record.protocol = Protocol::Vctx(Vctx::None);
+    record.steps[1].seen = Seen::In(block(9));
+    let mut lost = after(&record, &ChainView { left: vec![block(9).hash], ..ChainView::default() });
+    assert_eq!(lost.previous_key().number, 1);
+    lost.apply(&Change::Rotate { rotation: Rotation::Succeed, from: 2, key: key(3) }).unwrap();
+    assert_eq!(lost.previous_key().number, 2);
+}
+
+#[test]
 fn a_revocation_of_which_the_revocation_key_is_lost_counts_as_a_rotation() {
     let [first, second] = [(); 2].map(|()| PrivateKey::generate().unwrap());
     let mut record = known();

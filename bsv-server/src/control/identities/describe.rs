@@ -166,6 +166,9 @@ pub(in crate::control) fn alarms(identity: &Identity) -> Vec<&'static str> {
 }
 
 fn miner_info_alarm(record: &IdentityRecord) -> Option<&'static str> {
+    if record.is_revocation_passed_over() {
+        return Some("its revocation counts no more, as blocks show another key: revoke again");
+    }
     record.untold_revocation().map(
         |_| "its revocation has not reached the node: the server sends it when the node answers",
     )
