@@ -373,7 +373,7 @@ fn mistakes_in_settings_are_named_with_their_source() {
         (json!({"port": -1}), "port: "),
         (json!({"port": 1.5}), "port: "),
         (json!({"host": "localhost"}), "host: "),
-        (json!({"network": "mainnet"}), "network: unknown network \"mainnet\""),
+        (json!({"network": "main"}), "network: unknown network \"main\""),
         (json!({"network": 1}), "network: "),
         (json!({"keystore": 1}), "keystore: "),
         (json!({"minerIdDataPath": []}), "minerIdDataPath: "),

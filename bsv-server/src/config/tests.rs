@@ -67,7 +67,7 @@ fn mistakes_are_named() {
         (json!({"port": 65536}), "port: "),
         (json!({"stores": {"checkHours": 0}}), "stores.checkHours must be from 1 to 8760"),
         (json!({"port": "9002"}), "port: "),
-        (json!({"network": "mainnet"}), "network: unknown network \"mainnet\""),
+        (json!({"network": "main"}), "network: unknown network \"main\""),
         (json!({"host": "example.com"}), "host: "),
         (
             json!({"rpcUser": "me", "rpcCookieFile": "c"}),

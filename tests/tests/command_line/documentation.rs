@@ -193,11 +193,14 @@ fn each_configuration_of_a_node_that_is_shown_suits_the_settings_beside_it() {
         };
         assert_eq!(check.code, 0, "{configuration}: {}", check.stdout);
         if is_of_pool && network == "regtest" {
-            let mut bitcoin_cli =
-                std::process::Command::new(try_bitcoind().unwrap().with_file_name("bitcoin-cli"));
-            bitcoin_cli.arg(format!("-datadir={}", node.dir.path().display()));
-            bitcoin_cli.arg(format!("-rpcport={port}")).arg("getminingcandidate");
-            assert_eq!(Done::of(&mut bitcoin_cli).code, 0, "{configuration}");
+            // A chain whose last block is old gives no work.
+            for call in [&["generate", "1"][..], &["getminingcandidate"]] {
+                let program = try_bitcoind().unwrap().with_file_name("bitcoin-cli");
+                let mut bitcoin_cli = std::process::Command::new(program);
+                bitcoin_cli.arg(format!("-datadir={}", node.dir.path().display()));
+                let done = Done::of(bitcoin_cli.arg(format!("-rpcport={port}")).args(call));
+                assert_eq!(done.code, 0, "{configuration}: {}", done.stderr);
+            }
         }
         checked.push((network, is_of_pool));
     }

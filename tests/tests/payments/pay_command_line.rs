@@ -194,7 +194,9 @@ fn an_empty_faucet_says_how_to_fill_it() {
     let node = Node::start();
     let said = "the wallet of the node has too few coins (Insufficient funds): on regtest, bitcoin-cli generate 101 \
                 mines some";
-    check_refused(&Site::on(&node), &["wallet", "faucet", &payee(5_000).url()], said);
+    let site = Site::on(&node);
+    site.cli_ok(&["init"]);
+    check_refused(&site, &["wallet", "faucet", &payee(5_000).url()], said);
 }
 
 #[test]
@@ -296,7 +298,7 @@ fn the_faucet_says_why_it_does_not_pay() {
     let testnet = Site::with(json!({ "network": "testnet", "rpcUser": "u", "rpcPassword": "p" }));
     testnet.cli_ok(&["init"]);
     check_refused(&testnet, &["wallet", "faucet", &payee(1_000).url()], complaint);
-    let complaint = "no node is configured: set rpcUser and rpcPassword";
+    let complaint = "no node is configured: set rpcUser and rpcPassword, or rpcCookieFile";
     let alone = Site::new();
     alone.cli_ok(&["init"]);
     check_refused(&alone, &["wallet", "faucet", &payee(1_000).url()], complaint);
