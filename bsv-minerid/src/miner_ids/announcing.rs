@@ -13,8 +13,8 @@ use crate::identity::Identity;
 use crate::job_data::BlockBindJob;
 use crate::miner_info_script::Revocation;
 use crate::state::{
-    Announcement, ChainView, Change, IdentityRecord, KeyRecord, MinerInfoRecord, Protocol,
-    RevocationKeyRecord, RevocationRecord, Vctx, VctxView,
+    Announcement, ChainView, Change, Exposure, IdentityRecord, KeyRecord, MinerInfoRecord,
+    Protocol, RevocationKeyRecord, RevocationRecord, Vctx, VctxView,
 };
 use crate::store::IdentityStore;
 use crate::stored_keys::{make_key, open_key};
@@ -288,14 +288,10 @@ pub(crate) fn check_revocable<'r>(
     if record.unacknowledged_keys().iter().skip(1).any(is_compromised) {
         return refused("no block has shown it: skip it with a forced rotation");
     }
-    // It would count no more as soon as it is recorded.
-    let lost = |announcement| Err(Error::Unseen { alias: alias.clone(), announcement });
-    if record.is_acknowledged_key_lost() {
-        return lost(Announcement::Rotation);
-    }
-    let known = record.known_revocation_key();
+    // It would count no more as soon as it is recorded. If others know no key, documents begin anew.
+    let known = record.known_revocation_key().filter(|_| record.exposure() == Exposure::Known);
     if known.is_some_and(|known| !record.knows_revocation_key(known.number)) {
-        return lost(RevocationKey);
+        return Err(Error::Unseen { alias: alias.clone(), announcement: RevocationKey });
     }
     Ok(miner_info)
 }
@@ -305,7 +301,7 @@ pub(crate) fn begun_revocation(
     record: &IdentityRecord,
     revoked: RevokedMinerIds,
 ) -> Option<RevocationRecord> {
-    let begun = record.revocation()?;
+    let begun = record.revocation().or_else(|| record.untold_revocation())?;
     let is_same = match revoked {
         RevokedMinerIds::All => begun.is_complete,
         RevokedMinerIds::BackTo(miner_id) => {

@@ -162,11 +162,6 @@ impl IdentityRecord {
         shown.or_else(|| self.steps.get(self.place_of(self.begins_with)?))
     }
 
-    /// Whether only lost blocks have shown the key that vouches.
-    pub(crate) fn is_acknowledged_key_lost(&self) -> bool {
-        self.acknowledged_step().is_some_and(|step| step.seen == Seen::Lost)
-    }
-
     pub(super) fn key_steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
         self.steps.iter().filter(|step| step.is_of_key())
     }
@@ -272,7 +267,7 @@ impl IdentityRecord {
         }
         let by = self.acknowledged_step()?;
         let is_announced = !step.seen.is_shown()
-            && !self.is_acknowledged_key_lost()
+            && by.seen != Seen::Lost
             && by.key.number == revocation.miner_id
             && self.knows_revocation_key(revocation.revocation_key);
         is_announced.then_some(revocation)
@@ -285,6 +280,7 @@ impl IdentityRecord {
             !revocation.is_complete
                 && !step.seen.is_shown()
                 && step.key == *self.current_key()
+                && self.exposure() == Exposure::Known
                 && self.revocation().is_none()
         })
     }
@@ -297,9 +293,12 @@ impl IdentityRecord {
         })
     }
 
-    /// The announced revocation that the node has not accepted.
+    /// The revocation that the node has not accepted. It is told to the node even if documents do not
+    /// announce it any more.
     pub fn untold_revocation(&self) -> Option<RevocationRecord> {
-        self.revocation().filter(|revocation| !revocation.is_told && !self.is_closed())
+        let (step, revocation) = self.last_revocation()?;
+        let is_last = step.key == *self.current_key() && !step.seen.is_shown();
+        (is_last && !revocation.is_told && !self.is_closed()).then_some(revocation)
     }
 
     /// Whether the identity is revoked for good, so that it makes no documents.

@@ -337,6 +337,7 @@ fn a_revocation_by_a_key_that_vouches_no_more_is_told_apart_from_one_that_was_se
     let [first, second, third] = record.keys()[..] else { unreachable!() };
     let skipped = after(&record, &view(&[info(&first, &second)], &[shown(9, &first, &second)]));
     assert!(skipped.is_revocation_passed_over());
+    assert!(skipped.untold_revocation().is_some(), "the node is told of it all the same");
     assert_eq!(skipped.announcements(), [Announcement::Rotation]);
     let seen = after(&skipped, &view(&[info(&second, &third)], &[shown(10, &second, &third)]));
     assert!(!seen.is_revocation_passed_over());
