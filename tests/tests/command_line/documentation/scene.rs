@@ -99,7 +99,7 @@ impl Scene {
             std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
         }
         if !commands.iter().any(|command| is_in_background(&command.text)) {
-            let lines = ["…", "listening control …"].map(str::to_owned).to_vec();
+            let lines = ["…", "next: …"].map(str::to_owned).to_vec();
             self.run(&Command { text: "bsv-server &".to_owned(), output: lines }).unwrap();
         }
     }
@@ -231,7 +231,7 @@ impl Scene {
         let mut printed = String::new();
         while let Some(Ok(line)) = lines.next() {
             printed += &format!("{line}\n");
-            if line.starts_with("listening control ") {
+            if line.starts_with("next: ") {
                 break;
             }
         }
