@@ -89,6 +89,13 @@ fn the_demonstration_stays_and_goes_on_where_it_was() {
         fs::write(dir.join("demo.json"), json!(ports).to_string()).unwrap();
     };
     ports();
+    // A start that is interrupted has marked its directory before it puts anything else there.
+    let interrupted = parent.path().join("interrupted");
+    let mut demo = Demo::start(&interrupted, &[]);
+    demo.until("Everything is in");
+    assert!(interrupted.join("demo.json").exists());
+    demo.signal(Signal::KILL);
+    demo.child.wait().unwrap();
     let mut demo = Demo::start(&dir, &[]);
     let (payments, page) = demo.page();
     assert_eq!(payments.get(&page).status, 200);

@@ -357,17 +357,23 @@ fn a_key_that_only_a_lost_block_has_shown_vouches_if_there_is_no_node_any_more()
     assert_eq!(lost.previous_key().number, 2);
 }
 
+/// Checks what a revocation becomes that begins now, once the block at height 8 is lost, which has
+/// shown the revocation key.
+fn check_revocation_counts_as_rotation(mut record: IdentityRecord) {
+    record.apply(&revocation(1, Some(key(2)))).unwrap();
+    assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
+    let lost = ChainView { left: vec![block(8).hash], ..ChainView::default() };
+    let announcements = [Announcement::Rotation, Announcement::RevocationKey];
+    assert_eq!(after(&record, &lost).announcements(), announcements);
+}
+
 #[test]
 fn a_revocation_of_which_the_revocation_key_is_lost_counts_as_a_rotation() {
     let [first, second] = [(); 2].map(|()| PrivateKey::generate().unwrap());
     let mut record = known();
     record.apply(&roll([&first, &second])).unwrap();
     record.steps[1].seen = Seen::In(block(8));
-    record.apply(&revocation(1, Some(key(2)))).unwrap();
-    assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
-    let lost = ChainView { left: vec![block(8).hash], ..ChainView::default() };
-    let announcements = [Announcement::Rotation, Announcement::RevocationKey];
-    assert_eq!(after(&record, &lost).announcements(), announcements);
+    check_revocation_counts_as_rotation(record);
 }
 
 /// A block may show a document that was handed out before the revocation.
@@ -402,11 +408,7 @@ fn a_revocation_of_which_the_upgrade_is_lost_counts_as_a_rotation() {
     let mut record = seen(IdentityRecord::new(key(1), Protocol::Vctx(Vctx::None)), Seen::Final);
     record.apply(&Change::Upgrade(Box::new(upgraded))).unwrap();
     record.steps[1].seen = Seen::In(block(8));
-    record.apply(&revocation(1, Some(key(2)))).unwrap();
-    assert_eq!(record.announcements(), [Announcement::PartialRevocation]);
-    let lost = ChainView { left: vec![block(8).hash], ..ChainView::default() };
-    let announcements = [Announcement::Rotation, Announcement::RevocationKey];
-    assert_eq!(after(&record, &lost).announcements(), announcements);
+    check_revocation_counts_as_rotation(record);
 }
 
 /// A node that was told considers the skipped key revoked, and takes only the revocation.

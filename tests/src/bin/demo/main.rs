@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         fs::remove_dir_all(&dir).unwrap();
         fs::create_dir_all(&dir).unwrap();
     }
+    Site::mark(&dir);
     println!("A shop and a mining pool, on a real Bitcoin SV node (regtest)");
     println!("Everything is in {}, the log of the server in server.log there.\n", dir.display());
     step("building bsv-server and bsv-cli", || {

@@ -42,6 +42,13 @@ impl Site {
         dir.join(STATE).is_file()
     }
 
+    /// Marks a directory, so that a start that is interrupted can be repeated.
+    pub(crate) fn mark(dir: &Path) {
+        if !Self::is_in(dir) {
+            fs::write(dir.join(STATE), "{}").unwrap();
+        }
+    }
+
     pub(crate) fn new(dir: &Path, node: &Node) -> Self {
         let state = dir.join(STATE);
         let known: Value = fs::read_to_string(&state)
