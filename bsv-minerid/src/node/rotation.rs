@@ -156,8 +156,13 @@ async fn has_all_blocks(node: &NodeRpc, record: &IdentityRecord) -> Result<bool,
     Ok(!record.reach_beyond(tip.height) && node.has_all_blocks().await?)
 }
 
-/// The last key that blocks of the main chain have shown, if it is not the current one.
+/// The last key that blocks of the main chain have shown. A node that has seen lost blocks may take
+/// no document after them, which others take. So the record decides if it says that a block shows
+/// the current key.
 async fn last_shown(node: &NodeRpc, record: &IdentityRecord) -> Result<Shown, Error> {
+    if record.has_shown_current_key() {
+        return Ok(Shown::Current);
+    }
     let acknowledged = Shown::Earlier(record.acknowledged_key().number);
     if record.is_repeated() {
         return Ok(acknowledged);

@@ -239,6 +239,35 @@ fn announcements_after_a_lost_block_continue_from_what_the_main_chain_shows() {
     assert_eq!(miner_info::known(&rival.node, &second)["revocationKey"], key);
 }
 
+/// The node goes on to believe the lost blocks, and refuses what others accept after them.
+#[test]
+fn a_forced_rotation_follows_the_key_in_the_main_chain_and_not_one_that_only_the_node_believes() {
+    let (node, site, server, first) = scene();
+    let rival = Rival::of(&node);
+    site.cli_ok(&["rotaterevocationkey", "--name", "pool"]);
+    miner_info::mine_from(&node, &server, "pool");
+    site.cli_ok(&["rotateminerid", "--name", "pool"]);
+    let lost = miner_id(&server, "pool");
+    miner_info::mine_from(&node, &server, "pool");
+    await_acknowledgement(&site, "pool");
+    let rotate = || site.cli_ok(&["miner", "rotate", "--force", "--yes", "--name", "pool"]);
+    rotate();
+    let shown = miner_id(&server, "pool");
+    rival.outgrow(&node);
+    rival.show_to(&node);
+    await_announced(&site, "pool", &json!(["rotation", "revocationKey"]));
+    mine_for_both(&node, &server, &rival.node);
+    await_acknowledgement(&site, "pool");
+    assert_eq!(miner_info::known(&node, &lost)["minerIdState"], "CURRENT");
+
+    rotate();
+    assert_eq!(identity(&site, "pool")["prevMinerId"], json!(shown));
+    mine_for_both(&node, &server, &rival.node);
+    let last = miner_id(&server, "pool");
+    let rotated = [&shown, &first].map(|key| state(key, "ROTATED"));
+    assert_eq!(states(&rival.node), [&[state(&last, "CURRENT")][..], &rotated].concat());
+}
+
 #[test]
 fn a_complete_revocation_is_announced_again_until_a_block_of_the_main_chain_shows_it() {
     let (node, site, server, first) = scene();
