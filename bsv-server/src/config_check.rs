@@ -3,11 +3,12 @@
 use std::fmt;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use bsv_store::{Keystore, KeystoreError, LockError, PlainKeys};
 use bsv_tx::Network;
+use rustix::process::{getegid, geteuid};
 use serde::Serialize;
 
 use crate::config::{Config, ConfigSources, TlsFiles, WalletConfig};
@@ -128,9 +129,13 @@ fn check_files(verdicts: &mut Verdicts, sources: &ConfigSources, config: &Config
     warnings.into_iter().for_each(|warning| verdicts.warns(CHECK, warning));
 }
 
+/// Whether users besides the owner and the service can read a file. A group that is not the reader's own was chosen for
+/// the file, and the service of another owner reads it as a member of the group.
 fn is_readable_by_others(file: &Path) -> bool {
-    const READABLE_BY_OTHERS: u32 = 0o044;
-    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & READABLE_BY_OTHERS != 0)
+    let Ok(found) = fs::metadata(file) else { return false };
+    let is_own = (found.uid(), found.gid()) == (geteuid().as_raw(), getegid().as_raw());
+    let readable = if is_own { 0o044 } else { 0o004 };
+    found.permissions().mode() & readable != 0
 }
 
 /// Checks the passphrase, and that it opens the keystore.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -572,6 +572,12 @@ fn config_check_tells_what_the_server_would_refuse_and_what_is_risky() {
     site.set("keystorePassphraseFile", json!(file));
     let files = ["files", "warns", "other users can read the secrets in"];
     check(&site, 0, &[files, url, fee_rate, no_node]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    check(&site, 0, &[files, url, fee_rate, no_node]);
+    // The file has the group of the service, as the documents advise. Only root can give it another group.
+    if chown(&file, None, Some(1)).is_ok() {
+        check(&site, 0, &[url, fee_rate, no_node]);
+    }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     site.set("payments", json!({ "port": 0, "publicUrl": "https://pay.example.com" }));
     drop(site.server());

