@@ -70,6 +70,7 @@ fn one_of_each() -> Vec<String> {
                 refunded_at: None,
                 in_flight: false,
                 deleted_at: None,
+                awaits_block_since: None,
             },
         ),
         line::<InvoicesByReference>(&(text("A\0ä"), 7), &()),

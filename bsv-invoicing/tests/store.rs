@@ -98,6 +98,7 @@ fn right_row(number: u64) -> Invoice {
         refunded_at: None,
         in_flight: false,
         deleted_at: None,
+        awaits_block_since: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ledger::rows::{
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
-use crate::model::settlement::PaymentRules;
+use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionRecord;
 
@@ -71,7 +71,7 @@ impl Command for MarkPaid {
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
         let sums = Sums { paid: received.sum(), due: 0 };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
-        books.settle(invoice, details, false, at)
+        books.settle(invoice, details, received, false, at)
     }
 }
 
@@ -112,41 +112,49 @@ impl Books<'_> {
         };
         self.tell_payment(&told, (number, details), after.state.block(), at)?;
         match has_changed {
-            true => self.settle(invoice, details, was_in_flight, at),
+            true => self.settle(invoice, details, received, was_in_flight, at),
             false => Ok(()),
         }
     }
 
-    /// Records that an invoice is paid or no longer paid, according to the sums in `details`. If a
-    /// payment was offered in vain, the sweep must look at the invoice again when it expires,
-    /// because it may already have looked at it while the payment was in flight.
+    /// Records that an invoice is paid or no longer paid, or that only a block is missing, according
+    /// to the sums in `details` and to what it has received. The sweep may already have looked at an
+    /// invoice that did not expire, because a payment was in flight or only a block was missing. It
+    /// must look again after that has come to nothing.
     fn settle(
         &mut self,
         mut invoice: Invoice,
         details: PaymentDetails,
+        received: Received,
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         let number = invoice.number;
         let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
-        match (invoice.payment_received_at, is_paid) {
+        let awaited_since = invoice.awaits_block_since;
+        let awaits_block =
+            !is_paid && !is_deleted && self.rules.is_covered_in_time(invoice.satoshis, received);
+        invoice.awaits_block_since = awaits_block.then(|| awaited_since.unwrap_or(at));
+        let told = match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
                 invoice.payment_received_at = Some(at);
-                self.rows.put::<Invoices>(number, &invoice)?;
-                self.tell_payment(&[Some(EventKind::InvoicePaid)], (number, details), None, at)
+                Some(EventKind::InvoicePaid)
             }
             (Some(_), false) => {
                 invoice.payment_received_at = None;
-                self.rows.put::<Invoices>(number, &invoice)?;
-                if !is_deleted {
-                    self.rows.put::<Expiries>(expiry, &())?;
-                }
-                self.tell_payment(&[Some(EventKind::InvoiceUnpaid)], (number, details), None, at)
+                Some(EventKind::InvoiceUnpaid)
             }
-            (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
-            _ => Ok(()),
+            _ => None,
+        };
+        if told.is_some() || invoice.awaits_block_since != awaited_since {
+            self.rows.put::<Invoices>(number, &invoice)?;
         }
+        let was_held = was_in_flight || awaited_since.is_some();
+        if !is_paid && !is_deleted && (told.is_some() || was_held) {
+            self.rows.put::<Expiries>(expiry, &())?;
+        }
+        self.tell_payment(&[told], (number, details), None, at)
     }
 
     /// Writes an event of an invoice with the sum that it has received.

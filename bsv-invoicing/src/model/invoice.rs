@@ -124,6 +124,10 @@ pub struct Invoice {
     /// When it was deleted, if it was. A deleted invoice is not shown.
     #[n(8)]
     pub deleted_at: Option<Timestamp>,
+    /// Since when the payments first seen in time would pay it if none had to be in a block. `None`
+    /// if they would not, or if it is paid or deleted. Such an invoice does not expire.
+    #[n(9)]
+    pub awaits_block_since: Option<Timestamp>,
 }
 
 /// Where an invoice stands.
@@ -142,7 +146,7 @@ impl Invoice {
     pub fn state(&self, now: Timestamp) -> InvoiceState {
         if self.paid_at(now).is_some() {
             InvoiceState::Paid
-        } else if self.expires_at <= now && !self.in_flight {
+        } else if self.expires_at <= now && !self.in_flight && self.awaits_block_since.is_none() {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending

@@ -128,6 +128,13 @@ impl PaymentRules {
         self.due(satoshis, received) == 0
     }
 
+    /// Whether the payments first seen in time would pay an invoice of this amount if none had to be
+    /// in a block. Its payer has then done everything, and only miners decide when it is paid.
+    pub fn is_covered_in_time(&self, satoshis: u64, received: Received) -> bool {
+        let in_time = Received { late: Counting::default(), ..received };
+        self.in_any_place().due(satoshis, in_time) == 0
+    }
+
     /// What is still due for an invoice of this amount. It is 0 as soon as only the tolerance is
     /// missing.
     pub fn due(&self, satoshis: u64, received: Received) -> u64 {
@@ -196,6 +203,15 @@ mod tests {
         assert_eq!(careful.due(1000, received(1000, 0, 0)), 0);
         assert_eq!(careful.due(1001, received(1001, 0, 0)), 1001);
         assert_eq!(careful.due(1001, received(1, 1001, 0)), 0);
+    }
+
+    #[test]
+    fn only_what_came_in_time_holds_an_invoice_open() {
+        let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
+        assert!(careful.is_covered_in_time(2000, received(1500, 500, 0)));
+        assert!(!careful.is_covered_in_time(2000, received(1500, 499, 0)));
+        let accepting = PaymentRules { late: LatePayments::Accept, ..careful };
+        assert!(!accepting.is_covered_in_time(2000, received(1500, 499, 5000)));
     }
 
     #[test]

@@ -117,6 +117,10 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
         .into_iter()
         .map(|(number, it)| (number, (it.payment_received_at.is_some(), it.deleted_at.is_some())));
     same(stored, is_paid, "which invoices are paid, and which deleted");
+    let awaiting = told.invoices.keys().copied().filter(|it| told.awaits_block(*it));
+    let stored = rows.all::<Invoices>().into_values();
+    let stored = stored.filter(|it| it.awaits_block_since.is_some()).map(|it| it.number);
+    same(stored, awaiting, "for which invoices only a block is missing");
     let paying = |(number, it): (&u64, &Entry)| {
         let number = *number;
         let mut paid = BTreeMap::<_, Paid>::new();
@@ -411,7 +415,8 @@ impl Replay {
             assert!(is_told, "invoice {number}: {invoice:?}, {:?}", self.invoices.get(number));
             let is_expired = self.invoices.get(number) == Some(&EventKind::InvoiceExpired);
             let is_waiting = !invoice.is_deleted && !told.is_paid(*number);
-            if is_waiting && told.in_flight(*number).is_none() {
+            let is_held = told.in_flight(*number).is_some() || told.awaits_block(*number);
+            if is_waiting && !is_held {
                 let is_expected = rows.get::<Expiries>(&(invoice.expires_at, *number)).is_some();
                 assert!(is_expected || is_expired, "invoice {number} will never be told expired");
             }

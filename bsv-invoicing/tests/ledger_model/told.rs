@@ -480,6 +480,14 @@ impl Told {
         !it.is_deleted && counting >= it.satoshis.max(1)
     }
 
+    /// Whether what came in time would pay an invoice, and only blocks are missing. Such an invoice
+    /// does not expire.
+    pub(crate) fn awaits_block(&self, invoice: u64) -> bool {
+        let it = &self.invoices[&invoice];
+        let in_time = self.received(invoice).in_time;
+        !it.is_deleted && !it.is_paid && in_time.sum() >= it.satoshis.max(1)
+    }
+
     /// The transaction that is being offered for an invoice: at most one at a time.
     pub(crate) fn in_flight(&self, invoice: u64) -> Option<u64> {
         let is_offered =

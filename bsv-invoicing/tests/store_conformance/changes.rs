@@ -57,6 +57,7 @@ pub(super) async fn numbers(store: &impl WalletStore) {
             refunded_at: None,
             in_flight: false,
             deleted_at: None,
+            awaits_block_since: None,
         };
         assert_eq!(created, expected);
         assert_eq!(store.invoice(number).await.unwrap(), Some(expected));
