@@ -1,6 +1,6 @@
 //! An invoice is deleted.
 
-use crate::ledger::rows::{Expiries, Invoices, Unlisted, WalletStoreError};
+use crate::ledger::rows::{Attention, Expiries, Invoices, Unlisted, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::{Invoice, InvoiceState};
@@ -40,6 +40,7 @@ impl Command for DeleteInvoice {
         }
         let deleted = Invoice { deleted_at: Some(at), awaits_block_since: None, ..invoice };
         books.rows.put::<Invoices>(number, &deleted)?;
+        books.rows.remove::<Attention>(number)?;
         books.rows.put::<Unlisted>(number, &ReceiptKey::FIRST)?;
         books.list_receipts_of_deleted(LISTED_AT_ONCE)?;
         books.append_event(at, EventKind::InvoiceDeleted, number)

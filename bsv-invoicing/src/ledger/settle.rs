@@ -2,6 +2,7 @@
 
 use bsv_store::KeyEvent;
 
+use crate::ledger::attention::may_need_attention;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::recount::{Payment, Standing};
 use crate::ledger::rows::{
@@ -69,9 +70,11 @@ impl Command for MarkPaid {
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        let sums = Sums { paid: received.sum(), due: 0 };
+        let counted = books.rules.counted(invoice.satoshis, received, true);
+        let sums = Sums { paid: received.sum(), due: 0, counted };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
-        books.settle(invoice, details, received, false, at)
+        books.settle(&mut { invoice }, details, received, false, at)?;
+        books.list_attention(number)
     }
 }
 
@@ -92,9 +95,10 @@ impl Books<'_> {
         }
         let number = payment.invoice;
         // There is no invoice if its payment was recovered with the words alone.
-        let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
-        let received = self.recount(payment, standings, late)?;
+        let [received_before, received] = self.recount(payment, standings, late)?;
+        let may_be_listed = may_need_attention(&invoice, received_before);
         let was_paid = invoice.payment_received_at.is_some();
         let is_marked = self.rows.get::<Marked>(&number)?.is_some();
         let stays_paid =
@@ -103,7 +107,8 @@ impl Books<'_> {
             true => 0,
             false => self.rules.due(invoice.satoshis, received),
         };
-        let sums = Sums { paid: received.sum(), due };
+        let counted = self.rules.counted(invoice.satoshis, received, due == 0);
+        let sums = Sums { paid: received.sum(), due, counted };
         let Payment { transaction, satoshis, told, .. } = *payment;
         let details = match after.was_seen() {
             true => PaymentDetails { transaction, satoshis, late, sums },
@@ -111,8 +116,11 @@ impl Books<'_> {
             false => PaymentDetails { transaction: 0, satoshis: 0, late: false, sums },
         };
         self.tell_payment(&told, (number, details), after.state.block(), at)?;
-        match has_changed {
-            true => self.settle(invoice, details, received, was_in_flight, at),
+        if has_changed {
+            self.settle(&mut invoice, details, received, was_in_flight, at)?;
+        }
+        match may_be_listed || may_need_attention(&invoice, received) {
+            true => self.list_attention(number),
             false => Ok(()),
         }
     }
@@ -123,7 +131,7 @@ impl Books<'_> {
     /// must look again after that has come to nothing.
     fn settle(
         &mut self,
-        mut invoice: Invoice,
+        invoice: &mut Invoice,
         details: PaymentDetails,
         received: Received,
         was_in_flight: bool,
@@ -148,7 +156,7 @@ impl Books<'_> {
             _ => None,
         };
         if told.is_some() || invoice.awaits_block_since != awaited_since {
-            self.rows.put::<Invoices>(number, &invoice)?;
+            self.rows.put::<Invoices>(number, invoice)?;
         }
         let was_held = was_in_flight || awaited_since.is_some();
         if !is_paid && !is_deleted && (told.is_some() || was_held) {

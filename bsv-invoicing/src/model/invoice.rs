@@ -153,6 +153,16 @@ impl Invoice {
         }
     }
 
+    /// What a refund sends back if it names no amount, in satoshis, after this much was received and
+    /// refunded: what was paid beyond the amount, or everything if the invoice was not paid and is
+    /// deleted or expired at `now`.
+    pub(crate) fn surplus(&self, received: u64, refunded: u64, now: Timestamp) -> u64 {
+        let is_over = self.payment_received_at.is_none()
+            && (self.deleted_at.is_some() || self.state(now) == InvoiceState::Expired);
+        let asked = if is_over { 0 } else { self.satoshis };
+        received.saturating_sub(asked).saturating_sub(refunded)
+    }
+
     /// When a payment was received, as far as that had happened at `now`.
     fn paid_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.payment_received_at.filter(|time| *time <= now)
@@ -246,12 +256,15 @@ impl FromStr for InvoiceState {
 }
 
 /// Which invoices are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InvoiceQuery {
     /// Only those after the one of this number, in the order asked for.
     pub after: Option<u64>,
     /// Only those in this state.
     pub state: Option<InvoiceState>,
+    /// Only those whose owner has to decide something: see
+    /// [`NextStep::needs_decision`](crate::invoices::NextStep::needs_decision).
+    pub needs_decision: bool,
     /// Whether the newest come first.
     pub newest_first: bool,
     /// How many at most, from 1 on.
