@@ -107,7 +107,8 @@ impl Books<'_> {
             true => 0,
             false => self.rules.due(invoice.satoshis, received),
         };
-        let counted = self.rules.counted(invoice.satoshis, received, due == 0);
+        let is_paid = due == 0 && invoice.deleted_at.is_none();
+        let counted = self.rules.counted(invoice.satoshis, received, is_paid);
         let sums = Sums { paid: received.sum(), due, counted };
         let Payment { transaction, satoshis, told, .. } = *payment;
         let details = match after.was_seen() {
