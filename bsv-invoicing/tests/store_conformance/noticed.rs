@@ -163,19 +163,19 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     };
     store.execute(tip(100)).await.unwrap();
     let late = HOUR.as_secs() + 1;
-    for (invoice, satoshis, s) in [
-        (1, SATOSHIS, late),
-        (2, SATOSHIS - 1, 1),
-        (3, SATOSHIS + 5, 1),
-        (4, SATOSHIS, 1),
-        (5, SATOSHIS, 1),
-        (7, 1, 1),
-    ] {
+    let pay_at = async |invoice, satoshis, s| {
         let payment = paying_invoices(&[(invoice, satoshis)], invoice as usize);
         notice(store, &payment, MEMPOOL, s).await;
-    }
+    };
+    pay_at(2, SATOSHIS - 1, 1).await;
+    pay_at(3, SATOSHIS + 5, 1).await;
+    pay_at(4, SATOSHIS, 1).await;
+    pay_at(5, SATOSHIS, 1).await;
+    pay_at(7, 1, 1).await;
     assert_eq!(to_decide(store, 2).await, [(3, NextStep::RefundSurplus(5))]);
-    store.execute(Contest { transaction: 5, now: at(late) }).await.unwrap();
+    pay_at(1, SATOSHIS, late).await;
+    let contested = 4;
+    store.execute(Contest { transaction: contested, now: at(late) }).await.unwrap();
     store.delete_invoice(7, at(late)).await.unwrap();
     let decided = [
         (1, NextStep::DecideLate(SATOSHIS)),
@@ -187,7 +187,7 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(tip(106)).await.unwrap();
     assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
-    store.see(5, at(late)).await.unwrap();
+    store.see(contested, at(late)).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(MarkPaid { invoice: 1, now: at(late) }).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided[1..]);
