@@ -215,8 +215,14 @@ pub enum Error {
     )]
     NothingToRefund(String),
     /// The wallet does not know where a refund goes.
-    #[error("the payers did not all name the same address for refunds: name one (`to`)")]
-    RefundToNeeded,
+    #[error("{}: give --to ADDRESS (`to` in the API)", match is_any_named {
+        true => "the payers did not all name the same address that this wallet can pay to",
+        false => "nobody named an address",
+    })]
+    RefundToNeeded {
+        /// Whether any payer has named a place.
+        is_any_named: bool,
+    },
     /// The wallet cannot make a BEEF of a transaction.
     #[error("the ancestors of the transaction cannot be collected: {0}")]
     NoBeef(String),

@@ -53,6 +53,7 @@
 mod accept;
 mod adopt;
 pub(crate) mod attempts;
+mod attention;
 mod begin_account;
 mod books;
 mod cancel;

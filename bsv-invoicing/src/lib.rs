@@ -42,7 +42,8 @@ pub mod invoices {
     };
     pub use crate::model::invoice_id::{IdCipher, InvoiceIdParseError, NewId};
     pub use crate::model::settlement::{
-        Counting, LatePayments, PaymentRules, Received, Settlement,
+        CONTESTED_BLOCKS, Counting, InvoiceSums, LatePayments, NextStep, PaymentRules, Received,
+        Settlement,
     };
     pub use crate::model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN};
 }

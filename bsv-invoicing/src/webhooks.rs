@@ -10,6 +10,7 @@ mod counts;
 mod endpoint;
 mod message;
 mod outbox;
+mod sample;
 pub mod schedule;
 mod secret;
 mod sender;
@@ -32,8 +33,8 @@ pub use crate::model::delivery::{
     MAX_ANSWER_KEPT, MAX_ATTEMPTS_KEPT,
 };
 pub use crate::model::webhook::{
-    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, ReplayDraft, SecretDraft, Webhook, WebhookChange,
-    WebhookDraft, WebhookId, WebhookIdParseError, WebhookState,
+    FormerSecret, MAX_SECRET_GRACE, MAX_WEBHOOKS, ReplayDraft, SecretDraft, TestDraft, Webhook,
+    WebhookChange, WebhookDraft, WebhookId, WebhookIdParseError, WebhookState,
 };
 pub use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 

@@ -45,7 +45,7 @@ fn one_of_each() -> Vec<String> {
     let coin = ReceiptKey { maker: 9, vout: 2 };
     let path = KeyPath { account: 3, chain: Chain::Change, index: 70_000 };
     let hook = WebhookId::from_number(0x0012_ab00_0000_00ff);
-    let sums = Sums { paid: 900, due: 100 };
+    let sums = Sums { paid: 900, due: 100, counted: 900 };
     let paying = PaymentDetails { transaction: 9, satoshis: 900, late: true, sums };
     let text = |text: &str| text.to_owned();
     let channel = PeerChannel {
@@ -70,6 +70,7 @@ fn one_of_each() -> Vec<String> {
                 refunded_at: None,
                 in_flight: false,
                 deleted_at: None,
+                awaits_block_since: None,
             },
         ),
         line::<InvoicesByReference>(&(text("A\0ä"), 7), &()),
@@ -260,6 +261,7 @@ fn one_of_each() -> Vec<String> {
             },
         ),
         line::<MinedAt>(&(900_000, 9), &()),
+        line::<Attention>(&7, &Some(900_000)),
     ]
 }
 

@@ -98,6 +98,7 @@ fn right_row(number: u64) -> Invoice {
         refunded_at: None,
         in_flight: false,
         deleted_at: None,
+        awaits_block_since: None,
     }
 }
 
@@ -115,7 +116,8 @@ fn row_with_id(number: u64, id: [u8; 12]) -> Vec<u8> {
     row
 }
 
-const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
+const ALL: InvoiceQuery =
+    InvoiceQuery { after: None, state: None, needs_decision: false, newest_first: false, limit: 9 };
 
 fn now() -> Timestamp {
     Timestamp::from_micros(100)
@@ -224,8 +226,12 @@ async fn a_damaged_event_is_an_error_and_does_not_disturb_the_others() {
     let right = row(EventKind::InvoiceCreated, 1, EventDetails::None);
     // The kind is the second member, after a time of two bytes.
     let of_kind = |kind: &[u8]| [&right[..3], kind, &right[4..]].concat();
-    let payment =
-        PaymentDetails { transaction: 7, satoshis: 5, late: false, sums: Sums { paid: 5, due: 0 } };
+    let payment = PaymentDetails {
+        transaction: 7,
+        satoshis: 5,
+        late: false,
+        sums: Sums { paid: 5, due: 0, counted: 5 },
+    };
     for damaged in [
         Vec::new(),
         right[..right.len() - 1].to_vec(),

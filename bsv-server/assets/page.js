@@ -27,7 +27,8 @@ let isTaken = false;
 let said = "";
 
 function word(state) {
-  return `${state.state}-${state.paidSatoshis}-${state.dueSatoshis}-${state.mined}`;
+  const { state: name, paidSatoshis, dueSatoshis, refundedSatoshis, surplusSatoshis, mined } = state;
+  return [name, paidSatoshis, dueSatoshis, refundedSatoshis, surplusSatoshis, mined].join("-");
 }
 
 function learn(state) {

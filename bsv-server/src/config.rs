@@ -178,6 +178,8 @@ pub struct PageConfig {
     /// The origins of the web pages that may show a payment page in a frame, such as
     /// `https://shop.example`.
     pub embedders: Vec<String>,
+    /// Whether the receipt on the page of a paid invoice shows the owner's reference.
+    pub show_reference: bool,
 }
 
 /// The limits on one peer of the payments listener. A peer is an IPv4 address or an IPv6 network of
@@ -474,10 +476,14 @@ fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, Config
 }
 
 fn page(settings: &PageSettings) -> Result<PageConfig, ConfigError> {
-    let PageSettings { enabled: _, browser_wallets, embedders } = settings;
+    let PageSettings { enabled: _, browser_wallets, embedders, show_reference } = settings;
     match embedders.iter().find(|text| !is_origin(text)) {
         Some(text) => Err(ConfigError::BadOrigin(text.clone())),
-        None => Ok(PageConfig { browser_wallets: *browser_wallets, embedders: embedders.clone() }),
+        None => Ok(PageConfig {
+            browser_wallets: *browser_wallets,
+            embedders: embedders.clone(),
+            show_reference: *show_reference,
+        }),
     }
 }
 

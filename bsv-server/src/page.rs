@@ -13,5 +13,6 @@ mod state;
 mod stream;
 mod texts;
 
+pub(crate) use address::link;
 pub(crate) use api::{Page, ROUTES, Route};
 pub(crate) use busy::show_in_browser;

@@ -232,7 +232,7 @@ fn only<T: std::fmt::Debug>(mut found: impl Iterator<Item = T>) -> Option<T> {
 }
 
 async fn invoices(wallet: &Wallet) -> Vec<Invoice> {
-    let query = InvoiceQuery { after: None, state: None, newest_first: false, limit: usize::MAX };
+    let query = InvoiceQuery { limit: usize::MAX, ..InvoiceQuery::default() };
     let mut invoices = Vec::new();
     let mut next = Some(query);
     while let Some(query) = next {

@@ -9,8 +9,10 @@ use std::io::{self, IsTerminal};
 
 use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_invoicing::{InvoiceId, InvoiceState};
-use bsv_server::wire::Invoice;
+use bsv_server::wire::{Invoice, Settlement};
+use bsv_tx::Txid;
 use clap::{Args, Subcommand};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::json;
 
@@ -34,7 +36,7 @@ pub(crate) enum InvoiceCommand {
     List(ListArguments),
     /// Show the payments for an invoice, one by one
     Payments(paid::ShowArguments),
-    /// Show the sums of an invoice: paid, due, overpaid, refunded
+    /// Show the sums of an invoice: received, counted, refunded, due, surplus, and what to do next
     Settlement(paid::ShowArguments),
     /// Mark an invoice as paid, regardless of what was received
     Mark(paid::MarkArguments),
@@ -73,6 +75,17 @@ pub(crate) struct ListArguments {
     /// List only invoices in this state: pending, paid or expired
     #[arg(long, value_name = "STATE")]
     state: Option<InvoiceState>,
+    /// List only invoices that need a decision: late, partly paid and expired, overpaid, or with a
+    /// payment that the network has not shown for 6 blocks
+    #[arg(long)]
+    attention: bool,
+    /// List only invoices with this reference, the newest first
+    #[arg(long, value_name = "TEXT",
+          conflicts_with_all = ["state", "attention", "txid", "newest_first"])]
+    reference: Option<String>,
+    /// List only invoices that this transaction pays
+    #[arg(long, value_name = "TXID", conflicts_with_all = ["state", "attention", "newest_first"])]
+    txid: Option<Txid>,
     /// The most invoices to list [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -114,7 +127,7 @@ impl CreateArguments {
         });
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post("/api/v1/invoices", invoice).await?;
-        show(context, &answer)?;
+        show(context, &answer, None)?;
         match answer.page_url {
             Some(url) if !context.is_json && io::stdout().is_terminal() => {
                 Ok(output::print(&qr::code(&url, context.colors.stdout))?)
@@ -127,7 +140,9 @@ impl CreateArguments {
 impl GetArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
-        show(context, &service.get(format!("/api/v1/invoices/{}", self.id)).await?)
+        let answer = service.get(format!("/api/v1/invoices/{}", self.id)).await?;
+        let settlement = service.get(format!("/api/v1/invoices/{}/settlement", self.id)).await?;
+        show(context, &answer, Some(settlement.read()?))
     }
 }
 
@@ -150,12 +165,23 @@ struct ShownInvoice<'a> {
     invoice: Invoice,
     payment_url: Option<&'a str>,
     page_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received_satoshis: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-/// Shows an invoice, with a line for each field.
-fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
+/// Shows an invoice, with a line for each field. A new one has no settlement yet.
+fn show(
+    context: &Context,
+    answer: &Answer,
+    settlement: Option<Settlement>,
+) -> Result<(), CliError> {
     let (payment_url, page_url) = (answer.payment_url.as_deref(), answer.page_url.as_deref());
-    let shown = ShownInvoice { invoice: answer.read()?, payment_url, page_url };
+    let received_satoshis = settlement.as_ref().map(|it| it.received_satoshis);
+    let next = settlement.map(|it| it.next);
+    let invoice = answer.read()?;
+    let shown = ShownInvoice { invoice, payment_url, page_url, received_satoshis, next };
     context.print(output::json(&shown), || {
         let Invoice { id, satoshis, state, .. } = &shown.invoice;
         let until = if state == "expired" { "expired" } else { "expires" };
@@ -166,6 +192,8 @@ fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
             line("created", &shown.invoice.created_at),
             line(until, &shown.invoice.expires_at),
             line("paid", optional(shown.invoice.payment_received_at.as_ref())),
+            line("received", optional(shown.received_satoshis)),
+            line("next", optional(shown.next.as_ref())),
             line("pay to", optional(payment_url)),
             line("page", optional(page_url)),
         ]
@@ -190,7 +218,17 @@ impl ListArguments {
     }
 
     fn first_page(&self) -> String {
+        if let Some(reference) = &self.reference {
+            let reference = utf8_percent_encode(reference, NON_ALPHANUMERIC);
+            return format!("/api/v1/invoices?reference={reference}");
+        }
         let mut path = format!("/api/v1/invoices?limit={}", self.limit.unwrap_or(PAGE).min(PAGE));
+        if let Some(txid) = self.txid {
+            path.push_str(&format!("&txid={txid}"));
+        }
+        if self.attention {
+            path.push_str("&attention=true");
+        }
         if let Some(state) = self.state {
             path.push_str(&format!("&state={state}"));
         }

@@ -104,9 +104,10 @@ impl ShowArguments {
 
 /// Describes the recipient.
 fn recipient(payment: &Outgoing) -> String {
+    let to = optional(payment.to.as_ref());
     match payment.purpose.as_str() {
-        "withdrawal" => format!("withdrawal {}", optional(payment.withdrawal)),
-        "refund" => format!("refund of invoice {}", optional(payment.invoice.as_ref())),
+        "withdrawal" => format!("{to}, withdrawal {}", optional(payment.withdrawal)),
+        "refund" => format!("{to}, refund of invoice {}", optional(payment.invoice.as_ref())),
         "consolidation" => "the wallet itself".to_owned(),
         _ => optional(payment.url.as_ref()),
     }

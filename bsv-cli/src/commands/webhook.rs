@@ -2,6 +2,8 @@
 
 mod deliveries;
 
+use std::fmt::Display;
+
 use bsv_invoicing::webhooks::{MAX_SECRET_GRACE, WebhookId};
 use bsv_server::wire::{Attempt, Webhook, WebhookSecret};
 use clap::{Args, Subcommand};
@@ -37,6 +39,11 @@ pub(crate) enum WebhookCommand {
     ///
     /// The exit code is 0 if the endpoint has accepted the event, otherwise 1.
     Test(TestArguments),
+    /// Send a sample event of a type to a webhook, and show the outcome
+    ///
+    /// The sample says that it is a test, and names nothing that exists. The exit code is 0 if the
+    /// endpoint has accepted it, otherwise 1. For example: bsv-cli webhook trigger ID invoice.paid
+    Trigger(TriggerArguments),
     /// List the deliveries of events to a webhook, or show one delivery with its attempts
     Deliveries(deliveries::ListArguments),
     /// Send an event to a webhook again
@@ -106,6 +113,15 @@ pub(crate) struct TestArguments {
     id: WebhookId,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct TriggerArguments {
+    /// The id of the webhook
+    id: WebhookId,
+    /// The type of the event, such as invoice.paid
+    #[arg(value_name = "TYPE")]
+    r#type: String,
+}
+
 impl WebhookCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
@@ -119,7 +135,10 @@ impl WebhookCommand {
             Self::Disable(DisableArguments { id }) => set_state(context, id, "disabled").await,
             Self::Delete(arguments) => arguments.run(context).await,
             Self::Secret(arguments) => arguments.run(context).await,
-            Self::Test(arguments) => arguments.run(context).await,
+            Self::Test(TestArguments { id }) => test(context, id, "{}").await,
+            Self::Trigger(TriggerArguments { id, r#type }) => {
+                test(context, id, json!({ "type": r#type })).await
+            }
             Self::Deliveries(arguments) => arguments.run(context).await,
             Self::Redeliver(arguments) => arguments.run(context).await,
             Self::Replay(arguments) => arguments.run(context).await,
@@ -219,20 +238,18 @@ impl SecretArguments {
     }
 }
 
-impl TestArguments {
-    /// The command succeeds only if the endpoint has accepted the event.
-    async fn run(self, context: &Context) -> Result<(), CliError> {
-        let mut service = context.service(Stores::Wallet).await?;
-        let waiting = context.wait("waiting for the endpoint");
-        let answer = service.post(format!("{}/test", path(self.id)), "{}").await?;
-        drop(waiting);
-        let attempt: Attempt = answer.read()?;
-        context.print(&answer.body, || {
-            format!("{}\n{}", deliveries::outcome(&attempt), line("answer", &attempt.answer))
-        })?;
-        match attempt.status {
-            Some(200..=299) => Ok(()),
-            _ => Err(CliError::Told),
-        }
+/// Sends a test event. The command succeeds only if the endpoint has accepted it.
+async fn test(context: &Context, id: WebhookId, body: impl Display) -> Result<(), CliError> {
+    let mut service = context.service(Stores::Wallet).await?;
+    let waiting = context.wait("waiting for the endpoint");
+    let answer = service.post(format!("{}/test", path(id)), body).await?;
+    drop(waiting);
+    let attempt: Attempt = answer.read()?;
+    context.print(&answer.body, || {
+        format!("{}\n{}", deliveries::outcome(&attempt), line("answer", &attempt.answer))
+    })?;
+    match attempt.status {
+        Some(200..=299) => Ok(()),
+        _ => Err(CliError::Told),
     }
 }

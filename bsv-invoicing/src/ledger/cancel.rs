@@ -4,7 +4,7 @@
 use bsv_tx::Transaction;
 
 use crate::ledger::rows::{
-    Damaged, Engine, Invoices, Outgoing, Transactions, WalletStoreError, try_all,
+    Damaged, Engine, Invoices, Outgoing, Transactions, WalletStoreError, Withdrawals, try_all,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::coin::{Change, Coin, Selection, Spending};
@@ -161,12 +161,16 @@ pub(crate) fn outgoing_payment(
 ) -> Result<OutgoingPayment, WalletStoreError> {
     let transaction = super::effects::transaction(rows, record.transaction)?;
     let is_being_cancelled = pending_cancellation(rows, &record)?.is_some();
-    let invoice = match record.purpose {
-        OutgoingPurpose::Refund { invoice, .. } => {
-            let invoice = rows.get::<Invoices>(&invoice)?;
-            Some(invoice.ok_or_else(|| Damaged::missing("a refunded invoice"))?.id)
+    let recipient = match &record.purpose {
+        OutgoingPurpose::Refund { invoice, to } => {
+            let invoice = rows.get::<Invoices>(invoice)?;
+            let invoice = invoice.ok_or_else(|| Damaged::missing("a refunded invoice"))?;
+            (Some(invoice.id), Some(to.clone()))
         }
-        _ => None,
+        OutgoingPurpose::Withdrawal(number) => {
+            (None, rows.get::<Withdrawals>(number)?.map(|withdrawal| withdrawal.to))
+        }
+        OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
     };
-    Ok(record.into_payment(number, &transaction, is_being_cancelled, invoice))
+    Ok(record.into_payment(number, &transaction, is_being_cancelled, recipient))
 }

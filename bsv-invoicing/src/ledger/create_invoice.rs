@@ -61,6 +61,7 @@ impl Command for CreateInvoice {
             refunded_at: None,
             in_flight: false,
             deleted_at: None,
+            awaits_block_since: None,
         };
         books.figures.last_invoice = number;
         books.rows.add::<Invoices>(number, &invoice)?;

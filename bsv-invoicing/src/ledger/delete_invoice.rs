@@ -1,9 +1,9 @@
 //! An invoice is deleted.
 
-use crate::ledger::rows::{Expiries, Invoices, Unlisted, WalletStoreError};
+use crate::ledger::rows::{Attention, Expiries, Invoices, Unlisted, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
-use crate::model::invoice::Invoice;
+use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
 
@@ -35,10 +35,12 @@ impl Command for DeleteInvoice {
         }
         let at = books.next_event_at(self.now);
         let was_due = books.rows.remove::<Expiries>((invoice.expires_at, number))?;
-        if was_due && invoice.expires_at <= at {
+        if was_due && invoice.state(at) == InvoiceState::Expired {
             books.tell_standing(at, EventKind::InvoiceExpired, number)?;
         }
-        books.rows.put::<Invoices>(number, &Invoice { deleted_at: Some(at), ..invoice })?;
+        let deleted = Invoice { deleted_at: Some(at), awaits_block_since: None, ..invoice };
+        books.rows.put::<Invoices>(number, &deleted)?;
+        books.rows.remove::<Attention>(number)?;
         books.rows.put::<Unlisted>(number, &ReceiptKey::FIRST)?;
         books.list_receipts_of_deleted(LISTED_AT_ONCE)?;
         books.append_event(at, EventKind::InvoiceDeleted, number)

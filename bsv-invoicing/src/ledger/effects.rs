@@ -16,7 +16,7 @@ use crate::ledger::unfollow::AFTERCARE;
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::KeyPath;
 use crate::model::holdings::Holding;
-use crate::model::outgoing::OutgoingRecord;
+use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::process::Task;
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::time::Timestamp;
@@ -105,6 +105,11 @@ impl Books<'_> {
         self.tell_unassigned((number, &after), &made, &told, at)?;
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;
+            if before.state.is_lost() != new.is_lost()
+                && let OutgoingPurpose::Refund { invoice, .. } = self.payment(payment)?.purpose
+            {
+                self.list_attention(invoice)?;
+            }
         }
         Ok(())
     }

@@ -103,10 +103,13 @@ impl ReceiptDetails {
 /// The sums of an invoice, in satoshis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Sums {
-    /// The sum of the payments that count.
+    /// The sum of the payments that count in the balance.
     #[n(0)]
     pub paid: u64,
     /// What is still due.
     #[n(1)]
     pub due: u64,
+    /// The part of `paid` that counts towards the invoice.
+    #[n(2)]
+    pub counted: u64,
 }

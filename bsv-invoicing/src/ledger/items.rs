@@ -3,6 +3,7 @@
 use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::ledger::Query;
+use crate::ledger::attention::is_listed_rightly;
 use crate::ledger::coin_choice::place;
 use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
 use crate::ledger::figures::Figures;
@@ -122,7 +123,8 @@ pub struct LedgerInvoice {
     pub received: Received,
     /// The same sums, from the payments themselves.
     pub recounted: Received,
-    /// Whether these payments and the wishes of their payers are listed.
+    /// Whether these payments and the wishes of their payers are listed, and the invoice itself if
+    /// it may need a decision.
     pub is_listed: bool,
 }
 
@@ -407,6 +409,7 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             }
         }
         if is_end {
+            item.is_listed &= is_listed_rightly(rows, invoice, item.received)?;
             return Ok(item);
         }
     }

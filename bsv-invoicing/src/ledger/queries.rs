@@ -3,6 +3,7 @@
 use bsv_tx::{Reader, Transaction};
 
 use crate::ledger::attempts::lasting_attempt;
+use crate::ledger::attention::invoice_sums;
 use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
@@ -12,11 +13,11 @@ use crate::ledger::recount::last_height;
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, CatchUp, Claims, Damaged, Engine, Events,
-    FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices,
-    InvoicesByReference, Marked, Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs,
-    RawTransactions, Receipts, ReceivedFor, Transactions, Users, WalletStoreError, WebhookChanges,
-    Withdrawals, try_all,
+    AccountStart, Accounts, AllFigures, Ancestors, Attention, CatchUp, Claims, Counted, Damaged,
+    Engine, Events, FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices,
+    InvoicesByReference, Kind, Marked, Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs,
+    RawTransactions, Receipts, ReceivedFor, RowsOf, Transactions, Users, WalletStoreError,
+    WebhookChanges, Withdrawals, try_all,
 };
 use crate::ledger::shown_invoices::{completed, shown_invoices, with_payments};
 use crate::ledger::told::event;
@@ -30,7 +31,7 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
-use crate::model::settlement::Received;
+use crate::model::settlement::{InvoiceSums, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, EncodedTransaction, Followed, FoundProof, Purpose, RawBytes, TransactionRecord,
@@ -111,6 +112,13 @@ queries! {
     GetStanding(invoice: u64, txid: bsv_tx::Txid) => PaymentStanding: |rows| {
         payment_standing(rows, invoice, txid)
     };
+    /// Up to `limit` transactions that count as payments of the invoice with this number, those in
+    /// the oldest blocks first.
+    GetPayingTxids(invoice: u64, limit: usize) => Vec<bsv_tx::Txid>: |rows| {
+        let all = (invoice, 0, 0)..=(invoice, u32::MAX, u64::MAX);
+        let counted = rows.first::<Counted>(all, Ascending, limit)?;
+        try_all(counted, |((.., number), ())| Ok(transaction(rows, number)?.txid))
+    };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
         Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())
@@ -118,6 +126,10 @@ queries! {
     /// The sum of the newest payments of the invoice with this number that wait for a block because
     /// of their fees.
     GetWaitingSum(invoice: u64) => u64: |rows| waiting_sum(rows, invoice);
+    /// The sums of an invoice at a time.
+    GetSums(invoice: Invoice, now: Timestamp) => InvoiceSums: |rows| {
+        invoice_sums(rows, &invoice, now)
+    };
     /// The sums of the invoice with this number, and the other facts about its payments.
     GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
     /// The payment by the wallet of this number, and what is posted to its payee while it is open.
@@ -315,15 +327,10 @@ fn invoice_page(
     let (mut last, mut looked_at, mut text_len) = (None, 0, 0);
     let mut after = query.after;
     loop {
-        let read = match query.newest_first {
-            true => {
-                rows.first::<Invoices>(..after.unwrap_or(u64::MAX), Descending, INVOICES_AT_ONCE)
-            }
-            false => {
-                let from = after.map_or(0, |after| after.saturating_add(1));
-                rows.first::<Invoices>(from.., Ascending, INVOICES_AT_ONCE)
-            }
-        }?;
+        let read = match query.needs_decision {
+            true => invoices_listed(rows, after, query.newest_first)?,
+            false => next_rows::<Invoices>(rows, after, query.newest_first)?,
+        };
         let is_end = read.len() < INVOICES_AT_ONCE;
         for (number, invoice) in read {
             let is_full = invoices.len() == query.limit || text_len >= MAX_PAGE_TEXT;
@@ -333,7 +340,10 @@ fn invoice_page(
             looked_at += 1;
             let invoice = with_payments(rows, invoice)?;
             (last, after) = (Some((number, invoice.id)), Some(number));
-            let is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
+            let mut is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
+            if query.needs_decision {
+                is_asked_for &= invoice_sums(rows, &invoice, now)?.next.needs_decision();
+            }
             if invoice.deleted_at.is_none() && is_asked_for {
                 let texts = [&invoice.reference, &invoice.description];
                 text_len += texts.into_iter().flatten().map(String::len).sum::<usize>();
@@ -346,10 +356,38 @@ fn invoice_page(
     }
 }
 
+/// The next rows of a kind whose keys are numbers of invoices.
+fn next_rows<K: Kind<Key = u64>>(
+    rows: &dyn Engine,
+    after: Option<u64>,
+    newest_first: bool,
+) -> Result<RowsOf<K>, WalletStoreError> {
+    match newest_first {
+        true => rows.first::<K>(..after.unwrap_or(u64::MAX), Descending, INVOICES_AT_ONCE),
+        false => {
+            let from = after.map_or(0, |after| after.saturating_add(1));
+            rows.first::<K>(from.., Ascending, INVOICES_AT_ONCE)
+        }
+    }
+}
+
+/// The next invoices that may need a decision.
+fn invoices_listed(
+    rows: &dyn Engine,
+    after: Option<u64>,
+    newest_first: bool,
+) -> Result<RowsOf<Invoices>, WalletStoreError> {
+    let listed = next_rows::<Attention>(rows, after, newest_first)?;
+    try_all(listed, |(number, _)| {
+        let invoice = rows.get::<Invoices>(&number)?;
+        Ok((number, invoice.ok_or_else(|| Damaged::missing("an invoice that is listed"))?))
+    })
+}
+
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
 const SEARCHED_FOR_WAITING: usize = 32;
 
-fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
+pub(crate) fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
     let sums = try_all(newest, |((_, number), paid)| {

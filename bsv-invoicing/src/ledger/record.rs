@@ -69,6 +69,7 @@ impl Command for Record {
             OutgoingPurpose::Url(url) => books.rows.put::<OutgoingByUrl>(url_hash(url), &number)?,
             OutgoingPurpose::Refund { invoice, .. } => {
                 books.rows.put::<LastRefunds>(*invoice, &number)?;
+                books.list_attention(*invoice)?;
             }
             OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => {}
         }

@@ -94,13 +94,13 @@ pub(crate) struct Payment {
 }
 
 impl Books<'_> {
-    /// Counts the payments of an invoice anew.
+    /// Counts the payments of an invoice anew. Returns the sums before and after.
     pub(crate) fn recount(
         &mut self,
         payment: &Payment,
         [old, new]: [Option<Standing>; 2],
         is_late: bool,
-    ) -> Result<Received, WalletStoreError> {
+    ) -> Result<[Received; 2], WalletStoreError> {
         let Payment { transaction, invoice, satoshis, .. } = *payment;
         let stored = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
         let mut received = stored;
@@ -126,7 +126,7 @@ impl Books<'_> {
         if stored != received {
             self.rows.put::<ReceivedFor>(invoice, &received)?;
         }
-        Ok(received)
+        Ok([stored, received])
     }
 
     /// Counts the wishes for refunds of an invoice anew after a payment has begun to count, or no

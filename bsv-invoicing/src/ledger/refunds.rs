@@ -9,7 +9,6 @@ use crate::ledger::rows::{
     WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
-use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
@@ -32,6 +31,8 @@ pub struct Refundable {
     pub surplus: u64,
     /// Where refunds go, if all payers whose payments count name the same place.
     pub to: Option<String>,
+    /// Whether any payer has named a place.
+    pub is_any_named: bool,
 }
 
 impl Refundable {
@@ -49,21 +50,17 @@ pub(crate) fn refundable(
 ) -> Result<Refundable, WalletStoreError> {
     let invoice = rows.get::<Invoices>(&number)?.ok_or(Refusal::UnknownInvoice(number))?;
     let sums = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-    let mut refunded = 0_u64;
-    for (_, refund) in lasting_refunds(rows, number)? {
-        refunded = refunded.saturating_add(refund.satoshis);
-    }
-    let asked = if is_over(&invoice, now) { 0 } else { invoice.satoshis };
+    let refunded = refunded(rows, number)?;
     let received = sums.sum();
-    let surplus = received.saturating_sub(asked).saturating_sub(refunded);
+    let surplus = invoice.surplus(received, refunded, now);
     let to = agreed_wish(rows, number, &sums)?;
-    Ok(Refundable { received, refunded, surplus, to })
+    Ok(Refundable { received, refunded, surplus, to, is_any_named: sums.wishes > 0 })
 }
 
-/// Whether the invoice is deleted or expired, and was not paid.
-fn is_over(invoice: &Invoice, now: Timestamp) -> bool {
-    invoice.payment_received_at.is_none()
-        && (invoice.deleted_at.is_some() || invoice.state(now) == InvoiceState::Expired)
+/// What was refunded of an invoice or is being refunded, in satoshis.
+pub(crate) fn refunded(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
+    let refunds = lasting_refunds(rows, invoice)?.into_iter();
+    Ok(refunds.fold(0, |sum, (_, refund)| sum.saturating_add(refund.satoshis)))
 }
 
 /// The refunds of an invoice that are not lost, the newest first.

@@ -2,6 +2,7 @@
 
 use bsv_store::KeyEvent;
 
+use crate::ledger::attention::may_need_attention;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::recount::{Payment, Standing};
 use crate::ledger::rows::{
@@ -10,7 +11,7 @@ use crate::ledger::rows::{
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
-use crate::model::settlement::PaymentRules;
+use crate::model::settlement::{PaymentRules, Received};
 use crate::model::time::Timestamp;
 use crate::model::transaction::TransactionRecord;
 
@@ -69,9 +70,11 @@ impl Command for MarkPaid {
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
         let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        let sums = Sums { paid: received.sum(), due: 0 };
+        let counted = books.rules.counted(invoice.satoshis, received, true);
+        let sums = Sums { paid: received.sum(), due: 0, counted };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
-        books.settle(invoice, details, false, at)
+        books.settle(&mut { invoice }, details, received, false, at)?;
+        books.list_attention(number)
     }
 }
 
@@ -92,9 +95,10 @@ impl Books<'_> {
         }
         let number = payment.invoice;
         // There is no invoice if its payment was recovered with the words alone.
-        let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
-        let received = self.recount(payment, standings, late)?;
+        let [received_before, received] = self.recount(payment, standings, late)?;
+        let may_be_listed = may_need_attention(&invoice, received_before);
         let was_paid = invoice.payment_received_at.is_some();
         let is_marked = self.rows.get::<Marked>(&number)?.is_some();
         let stays_paid =
@@ -103,7 +107,9 @@ impl Books<'_> {
             true => 0,
             false => self.rules.due(invoice.satoshis, received),
         };
-        let sums = Sums { paid: received.sum(), due };
+        let is_paid = due == 0 && invoice.deleted_at.is_none();
+        let counted = self.rules.counted(invoice.satoshis, received, is_paid);
+        let sums = Sums { paid: received.sum(), due, counted };
         let Payment { transaction, satoshis, told, .. } = *payment;
         let details = match after.was_seen() {
             true => PaymentDetails { transaction, satoshis, late, sums },
@@ -111,42 +117,53 @@ impl Books<'_> {
             false => PaymentDetails { transaction: 0, satoshis: 0, late: false, sums },
         };
         self.tell_payment(&told, (number, details), after.state.block(), at)?;
-        match has_changed {
-            true => self.settle(invoice, details, was_in_flight, at),
+        if has_changed {
+            self.settle(&mut invoice, details, received, was_in_flight, at)?;
+        }
+        match may_be_listed || may_need_attention(&invoice, received) {
+            true => self.list_attention(number),
             false => Ok(()),
         }
     }
 
-    /// Records that an invoice is paid or no longer paid, according to the sums in `details`. If a
-    /// payment was offered in vain, the sweep must look at the invoice again when it expires,
-    /// because it may already have looked at it while the payment was in flight.
+    /// Records that an invoice is paid or no longer paid, or that only a block is missing, according
+    /// to the sums in `details` and to what it has received. The sweep may already have looked at an
+    /// invoice that did not expire, because a payment was in flight or only a block was missing. It
+    /// must look again after that has come to nothing.
     fn settle(
         &mut self,
-        mut invoice: Invoice,
+        invoice: &mut Invoice,
         details: PaymentDetails,
+        received: Received,
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         let number = invoice.number;
         let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
-        match (invoice.payment_received_at, is_paid) {
+        let awaited_since = invoice.awaits_block_since;
+        let awaits_block =
+            !is_paid && !is_deleted && self.rules.is_covered_in_time(invoice.satoshis, received);
+        invoice.awaits_block_since = awaits_block.then(|| awaited_since.unwrap_or(at));
+        let told = match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
                 invoice.payment_received_at = Some(at);
-                self.rows.put::<Invoices>(number, &invoice)?;
-                self.tell_payment(&[Some(EventKind::InvoicePaid)], (number, details), None, at)
+                Some(EventKind::InvoicePaid)
             }
             (Some(_), false) => {
                 invoice.payment_received_at = None;
-                self.rows.put::<Invoices>(number, &invoice)?;
-                if !is_deleted {
-                    self.rows.put::<Expiries>(expiry, &())?;
-                }
-                self.tell_payment(&[Some(EventKind::InvoiceUnpaid)], (number, details), None, at)
+                Some(EventKind::InvoiceUnpaid)
             }
-            (None, false) if was_in_flight && !is_deleted => self.rows.put::<Expiries>(expiry, &()),
-            _ => Ok(()),
+            _ => None,
+        };
+        if told.is_some() || invoice.awaits_block_since != awaited_since {
+            self.rows.put::<Invoices>(number, invoice)?;
         }
+        let was_held = was_in_flight || awaited_since.is_some();
+        if !is_paid && !is_deleted && (told.is_some() || was_held) {
+            self.rows.put::<Expiries>(expiry, &())?;
+        }
+        self.tell_payment(&[told], (number, details), None, at)
     }
 
     /// Writes an event of an invoice with the sum that it has received.

@@ -49,7 +49,9 @@ fn data(rows: &dyn Engine, row: &EventRow) -> Result<EventData, WalletStoreError
                 return Err(Damaged("an event of an invoice without its sum".to_owned()).into());
             };
             let satoshis = invoice.satoshis;
-            EventData::Standing { invoice: named(invoice), satoshis, paid_satoshis }
+            let received_satoshis = paid_satoshis;
+            let invoice = named(invoice);
+            EventData::Standing { invoice, satoshis, paid_satoshis, received_satoshis }
         }
         Kind::InvoicePaid
         | Kind::InvoiceUnpaid
@@ -142,6 +144,8 @@ fn payment(rows: &dyn Engine, details: EventDetails) -> Result<EventPayment, Wal
         },
         paid_satoshis: sums.paid,
         due_satoshis: sums.due,
+        received_satoshis: sums.paid,
+        counted_satoshis: sums.counted,
         late,
     })
 }

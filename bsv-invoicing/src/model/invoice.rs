@@ -124,6 +124,10 @@ pub struct Invoice {
     /// When it was deleted, if it was. A deleted invoice is not shown.
     #[n(8)]
     pub deleted_at: Option<Timestamp>,
+    /// Since when the payments first seen in time would pay it if none had to be in a block. `None`
+    /// if they would not, or if it is paid or deleted. Such an invoice does not expire.
+    #[n(9)]
+    pub awaits_block_since: Option<Timestamp>,
 }
 
 /// Where an invoice stands.
@@ -142,11 +146,21 @@ impl Invoice {
     pub fn state(&self, now: Timestamp) -> InvoiceState {
         if self.paid_at(now).is_some() {
             InvoiceState::Paid
-        } else if self.expires_at <= now && !self.in_flight {
+        } else if self.expires_at <= now && !self.in_flight && self.awaits_block_since.is_none() {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
         }
+    }
+
+    /// What a refund sends back if it names no amount, in satoshis, after this much was received and
+    /// refunded: what was paid beyond the amount, or everything if the invoice was not paid and is
+    /// deleted or expired at `now`.
+    pub(crate) fn surplus(&self, received: u64, refunded: u64, now: Timestamp) -> u64 {
+        let is_over = self.payment_received_at.is_none()
+            && (self.deleted_at.is_some() || self.state(now) == InvoiceState::Expired);
+        let asked = if is_over { 0 } else { self.satoshis };
+        received.saturating_sub(asked).saturating_sub(refunded)
     }
 
     /// When a payment was received, as far as that had happened at `now`.
@@ -242,12 +256,15 @@ impl FromStr for InvoiceState {
 }
 
 /// Which invoices are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InvoiceQuery {
     /// Only those after the one of this number, in the order asked for.
     pub after: Option<u64>,
     /// Only those in this state.
     pub state: Option<InvoiceState>,
+    /// Only those whose owner has to decide something: see
+    /// [`NextStep::needs_decision`](crate::invoices::NextStep::needs_decision).
+    pub needs_decision: bool,
     /// Whether the newest come first.
     pub newest_first: bool,
     /// How many at most, from 1 on.

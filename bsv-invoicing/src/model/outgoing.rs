@@ -65,6 +65,8 @@ pub struct OutgoingPayment {
     pub purpose: OutgoingPurpose,
     /// The invoice whose money goes back.
     pub invoice: Option<InvoiceId>,
+    /// The address, or the script in hex, that a withdrawal or a refund goes to.
+    pub to: Option<String>,
     /// What the payee gets.
     pub satoshis: u64,
     /// What the miner gets.
@@ -204,13 +206,14 @@ impl OutgoingRecord {
         number: u64,
         transaction: &TransactionRecord,
         is_being_cancelled: bool,
-        invoice: Option<InvoiceId>,
+        (invoice, to): (Option<InvoiceId>, Option<String>),
     ) -> OutgoingPayment {
         OutgoingPayment {
             number,
             txid: transaction.txid,
             purpose: self.purpose,
             invoice,
+            to,
             satoshis: self.satoshis,
             fee: self.fee,
             state: OutgoingState::of(transaction.state, is_being_cancelled),

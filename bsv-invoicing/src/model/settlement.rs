@@ -1,9 +1,12 @@
 //! Whether an invoice is paid: what it has received, and the owner's rules for that.
 
+use std::fmt;
+
 use minicbor::{Decode, Encode};
 
-use crate::model::invoice::Invoice;
+use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingPayment;
+use crate::model::time::Timestamp;
 
 /// An amount that counts, in satoshis, in three parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -92,6 +95,11 @@ impl Received {
         self.in_time.sum().saturating_add(self.late.sum())
     }
 
+    /// The same payments, where what was in a block counts as if it still were.
+    fn once_mined(self) -> Self {
+        Self { in_time: self.in_time.once_mined(), late: self.late.once_mined(), ..self }
+    }
+
     /// The sum that is in no block.
     pub fn outside_blocks(self) -> u64 {
         self.in_time.outside_blocks().saturating_add(self.late.outside_blocks())
@@ -109,6 +117,12 @@ impl PaymentRules {
         self.zero_conf_limit.is_some_and(|limit| satoshis > limit)
     }
 
+    /// The part of `received` that counts towards an invoice of this amount, if it is already paid
+    /// or not. What has paid an invoice in blocks counts until it is lost.
+    pub fn counted(&self, satoshis: u64, received: Received, is_paid: bool) -> u64 {
+        self.counting(satoshis, if is_paid { received.once_mined() } else { received })
+    }
+
     /// The part of `received` that counts towards an invoice of this amount.
     pub fn counting(&self, satoshis: u64, received: Received) -> u64 {
         let amount = |it: Counting| if self.needs_block(satoshis) { it.mined } else { it.sum() };
@@ -122,10 +136,14 @@ impl PaymentRules {
     /// Whether an invoice of this amount that is paid stays paid. Payments that were in blocks count
     /// until they are lost. Otherwise a reorganisation would have the invoice paid twice.
     pub fn stays_paid(&self, satoshis: u64, received: Received) -> bool {
-        let Received { in_time, late, .. } = received;
-        let (in_time, late) = (in_time.once_mined(), late.once_mined());
-        let received = Received { in_time, late, ..received };
-        self.due(satoshis, received) == 0
+        self.due(satoshis, received.once_mined()) == 0
+    }
+
+    /// Whether the payments first seen in time would pay an invoice of this amount if none had to be
+    /// in a block. Its payer has then done everything, and only miners decide when it is paid.
+    pub fn is_covered_in_time(&self, satoshis: u64, received: Received) -> bool {
+        let in_time = Received { late: Counting::default(), ..received };
+        self.in_any_place().due(satoshis, in_time) == 0
     }
 
     /// What is still due for an invoice of this amount. It is 0 as soon as only the tolerance is
@@ -140,17 +158,184 @@ impl PaymentRules {
     }
 }
 
+/// What is stored about the payments and refunds of an invoice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StoredSums {
+    pub(crate) received: Received,
+    /// The payments that do not count because their fees are too low.
+    pub(crate) waiting: u64,
+    pub(crate) refunded: u64,
+    /// For how many blocks the network has not shown a payment.
+    pub(crate) contested_for: u32,
+}
+
+/// The sums of an invoice at a time, in satoshis. All answers that tell sums are made of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvoiceSums {
+    /// What was received: the payments that count in the balance.
+    pub received: u64,
+    /// What came with fees that may be too low, and counts once it is in a block. It is 0 if the
+    /// invoice is paid.
+    pub waiting: u64,
+    /// The part of `received` that counts towards the invoice: not what came late, and above
+    /// [`zero_conf_limit`](PaymentRules::zero_conf_limit) only what is in blocks.
+    pub counted: u64,
+    /// What was refunded or is being refunded.
+    pub refunded: u64,
+    /// What is still due. It is 0 if the invoice is paid.
+    pub due: u64,
+    /// What the payer must still send. It is 0 if the invoice is not pending, and also once
+    /// everything was sent and only blocks are missing.
+    pub to_send: u64,
+    /// What a refund sends back if it names no amount: what was received beyond the amount, or
+    /// everything if the invoice has expired, less what was refunded.
+    pub surplus: u64,
+    /// The part of `received` that is in no block.
+    pub outside_blocks: u64,
+    /// What its owner does next.
+    pub next: NextStep,
+}
+
+/// What the owner of an invoice does next about it. Amounts are in satoshis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// Nothing was sent yet.
+    AwaitPayment,
+    /// A part was sent, and this much is missing.
+    AwaitRest(u64),
+    /// Everything was sent, and counts once it is in a block.
+    AwaitBlock,
+    /// What was sent has a fee that may be too low, and counts once it is in a block.
+    AwaitLowFee,
+    /// The network has shown a payment before and does not show it now. The wallet sends it again.
+    AwaitNetwork,
+    /// The network has not shown a payment for this many blocks.
+    DecideContested(u32),
+    /// The invoice has expired, and this much is here that came late or together with late money.
+    DecideLate(u64),
+    /// The invoice has expired, and this much, which is too little, is here.
+    DecideUnderpaid(u64),
+    /// The invoice is paid, and this much is here beyond its amount.
+    RefundSurplus(u64),
+    /// The invoice is paid.
+    NothingPaid,
+    /// The invoice has expired, and holds no money.
+    NothingExpired,
+}
+
+/// For how many blocks the network must not have shown a payment before the owner has to decide.
+pub const CONTESTED_BLOCKS: u32 = 6;
+
+impl NextStep {
+    fn of(
+        (state, sums): (InvoiceState, &InvoiceSums),
+        StoredSums { received, contested_for, .. }: StoredSums,
+    ) -> Self {
+        let is_contested = received.contested > 0;
+        if is_contested && contested_for >= CONTESTED_BLOCKS {
+            return Self::DecideContested(contested_for);
+        }
+        let left = sums.received.saturating_sub(sums.refunded);
+        match state {
+            InvoiceState::Pending | InvoiceState::Paid if is_contested => Self::AwaitNetwork,
+            InvoiceState::Paid if sums.surplus > 0 => Self::RefundSurplus(sums.surplus),
+            InvoiceState::Paid => Self::NothingPaid,
+            InvoiceState::Expired if left > 0 && received.late.sum() > 0 => Self::DecideLate(left),
+            InvoiceState::Expired if left > 0 => Self::DecideUnderpaid(left),
+            InvoiceState::Expired if sums.waiting > 0 => Self::AwaitLowFee,
+            InvoiceState::Expired => Self::NothingExpired,
+            InvoiceState::Pending if sums.to_send == 0 && sums.waiting > 0 => Self::AwaitLowFee,
+            InvoiceState::Pending if sums.to_send == 0 => Self::AwaitBlock,
+            InvoiceState::Pending if sums.received > 0 || sums.waiting > 0 => {
+                Self::AwaitRest(sums.to_send)
+            }
+            InvoiceState::Pending => Self::AwaitPayment,
+        }
+    }
+
+    /// Whether the owner has to decide something, so that time alone settles nothing.
+    pub fn needs_decision(self) -> bool {
+        matches!(
+            self,
+            Self::DecideContested(_)
+                | Self::DecideLate(_)
+                | Self::DecideUnderpaid(_)
+                | Self::RefundSurplus(_)
+        )
+    }
+}
+
+impl fmt::Display for NextStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AwaitPayment => f.write_str("wait for the payment"),
+            Self::AwaitRest(due) => write!(f, "wait for the rest: {due} satoshis"),
+            Self::AwaitBlock => f.write_str(
+                "wait for a block: everything was sent, and counts once it is in a block",
+            ),
+            Self::AwaitLowFee => f.write_str(
+                "wait for a block: what was sent has a low fee, and counts once it is in a block",
+            ),
+            Self::AwaitNetwork => f.write_str(
+                "wait: the network does not show a payment at the moment, and it is sent again",
+            ),
+            Self::DecideContested(blocks) => write!(
+                f,
+                "decide: the network has not shown a payment for {blocks} blocks; do not deliver, \
+                 and ask the payer"
+            ),
+            Self::DecideLate(left) => write!(
+                f,
+                "decide: {left} satoshis are here, and some came late; mark the invoice as paid, \
+                 or refund them"
+            ),
+            Self::DecideUnderpaid(left) => write!(
+                f,
+                "decide: only {left} satoshis are here; refund them, or mark the invoice as paid"
+            ),
+            Self::RefundSurplus(surplus) => {
+                write!(f, "refund the surplus of {surplus} satoshis")
+            }
+            Self::NothingPaid => f.write_str("nothing: the invoice is paid"),
+            Self::NothingExpired => f.write_str("nothing: the invoice has expired"),
+        }
+    }
+}
+
+impl PaymentRules {
+    /// The sums of an invoice at `now`.
+    pub(crate) fn sums(&self, invoice: &Invoice, of: StoredSums, now: Timestamp) -> InvoiceSums {
+        let StoredSums { received, waiting, refunded, .. } = of;
+        let (satoshis, state) = (invoice.satoshis, invoice.state(now));
+        let is_paid = state == InvoiceState::Paid;
+        let mut sent = received;
+        sent.in_time.unconfirmed = sent.in_time.unconfirmed.saturating_add(waiting);
+        let mut sums = InvoiceSums {
+            received: received.sum(),
+            waiting,
+            counted: self.counted(satoshis, received, is_paid),
+            refunded,
+            due: if is_paid { 0 } else { self.due(satoshis, received) },
+            to_send: match state {
+                InvoiceState::Pending => self.in_any_place().due(satoshis, sent),
+                InvoiceState::Paid | InvoiceState::Expired => 0,
+            },
+            surplus: invoice.surplus(received.sum(), refunded, now),
+            outside_blocks: received.outside_blocks(),
+            next: NextStep::NothingPaid,
+        };
+        sums.next = NextStep::of((state, &sums), of);
+        sums
+    }
+}
+
 /// The details of an invoice's state. One word could not say "late and overpaid".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// The invoice.
     pub invoice: Invoice,
-    /// The sum of its payments that count in the balance, in satoshis.
-    pub paid: u64,
-    /// What is still due, in satoshis. It is 0 if the invoice is paid.
-    pub due: u64,
-    /// What was paid beyond the amount, in satoshis.
-    pub overpaid: u64,
+    /// Its sums.
+    pub sums: InvoiceSums,
     /// Whether a payment was first seen after the invoice had expired.
     pub late: bool,
     /// The lowest number of confirmations among its receipts. `None` if it has no receipts.
@@ -196,6 +381,15 @@ mod tests {
         assert_eq!(careful.due(1000, received(1000, 0, 0)), 0);
         assert_eq!(careful.due(1001, received(1001, 0, 0)), 1001);
         assert_eq!(careful.due(1001, received(1, 1001, 0)), 0);
+    }
+
+    #[test]
+    fn only_what_came_in_time_holds_an_invoice_open() {
+        let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
+        assert!(careful.is_covered_in_time(2000, received(1500, 500, 0)));
+        assert!(!careful.is_covered_in_time(2000, received(1500, 499, 0)));
+        let accepting = PaymentRules { late: LatePayments::Accept, ..careful };
+        assert!(!accepting.is_covered_in_time(2000, received(1500, 499, 5000)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 
-pub use self::draft::{ReplayDraft, SecretDraft, WebhookChange, WebhookDraft};
+pub use self::draft::{ReplayDraft, SecretDraft, TestDraft, WebhookChange, WebhookDraft};
 use crate::model::time::Timestamp;
 
 /// How many webhooks a wallet has at most.

@@ -601,6 +601,7 @@ mod tests {
                 refunded_at: None,
                 in_flight: false,
                 deleted_at: None,
+                awaits_block_since: None,
             };
             note_row::<Invoices>(&mut known, &number, &invoice);
         }

@@ -1,16 +1,19 @@
 //! Checkout: an invoice as its payer sees it.
 
-use bsv_tx::Address;
+use bsv_tx::{Address, Txid};
 
 use crate::error::Error;
-use crate::ledger::queries::{GetReceivedSum, GetWaitingSum};
+use crate::ledger::queries::{GetPayingTxids, GetSums};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
-/// What the payer of an invoice may know about it.
+/// How many payments of an invoice its receipt names at most.
+const SHOWN_PAYMENTS: usize = 10;
+
+/// What the payer of an invoice may know about it. Only its owner decides who sees the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
     number: u64,
@@ -18,6 +21,8 @@ pub struct Checkout {
     pub id: InvoiceId,
     /// Its state.
     pub state: InvoiceState,
+    /// The owner's own reference.
+    pub reference: Option<String>,
     /// What the payment is for.
     pub description: Option<String>,
     /// The amount, in satoshis.
@@ -30,6 +35,17 @@ pub struct Checkout {
     /// What the payer must still send, in satoshis. It is 0 if the invoice is not pending, and also
     /// once everything was sent and only a block is missing.
     pub due: u64,
+    /// The part of `paid` that counts towards the invoice, in satoshis.
+    pub counted: u64,
+    /// What was refunded or is being refunded, in satoshis.
+    pub refunded: u64,
+    /// What the payer can get back, in satoshis: see
+    /// [`InvoiceSums::surplus`](crate::invoices::InvoiceSums::surplus).
+    pub surplus: u64,
+    /// When it was paid, if it is.
+    pub paid_at: Option<Timestamp>,
+    /// The first transactions that have paid it, if it is paid.
+    pub txids: Vec<Txid>,
     /// Until when it can be paid.
     pub expires_at: Timestamp,
     /// Whether it is paid and all its payments are in blocks.
@@ -50,36 +66,36 @@ impl Wallet {
     /// An invoice as its payer sees it.
     pub async fn checkout(&self, id: &str) -> Result<Checkout, Error> {
         let invoice = self.invoice(id).await?;
-        let received = self.store.get(GetReceivedSum(invoice.number)).await?;
-        let state = invoice.state(self.expiry_time());
-        let rules = self.settings.payment_rules;
-        let waiting = match state {
-            InvoiceState::Pending | InvoiceState::Expired => {
-                self.store.get(GetWaitingSum(invoice.number)).await?
+        let now = self.expiry_time();
+        let sums = self.store.get(GetSums(invoice.clone(), now)).await?;
+        let state = invoice.state(now);
+        let is_paid = state == InvoiceState::Paid;
+        let txids = match state {
+            InvoiceState::Paid => {
+                self.store.get(GetPayingTxids(invoice.number, SHOWN_PAYMENTS)).await?
             }
-            InvoiceState::Paid => 0,
+            InvoiceState::Pending | InvoiceState::Expired => Vec::new(),
         };
-        let mut sent = received;
-        sent.in_time.unconfirmed = sent.in_time.unconfirmed.saturating_add(waiting);
-        let due = match state {
-            InvoiceState::Pending => rules.in_any_place().due(invoice.satoshis, sent),
-            InvoiceState::Paid | InvoiceState::Expired => 0,
-        };
-        let Invoice { number, id, satoshis, description, expires_at, .. } = invoice;
+        let needs_block = self.settings.payment_rules.needs_block(invoice.satoshis);
+        let Invoice { number, id, satoshis, reference, description, expires_at, .. } = invoice;
         Ok(Checkout {
             number,
             id,
             state,
+            reference,
             description,
             satoshis,
-            paid: received.sum(),
-            waiting,
-            due,
+            paid: sums.received,
+            waiting: sums.waiting,
+            due: sums.to_send,
+            counted: sums.counted,
+            refunded: sums.refunded,
+            surplus: sums.surplus,
+            paid_at: invoice.payment_received_at.filter(|_| is_paid),
+            txids,
             expires_at,
-            is_mined: state == InvoiceState::Paid
-                && received.outside_blocks() == 0
-                && received.sum() > 0,
-            needs_block: rules.needs_block(satoshis),
+            is_mined: is_paid && sums.outside_blocks == 0 && sums.received > 0,
+            needs_block,
         })
     }
 

@@ -135,9 +135,10 @@ impl Wallet {
         if let Some(to) = &draft.to {
             return Destination::of_either(to, network).map_err(|error| error.of_field("to"));
         }
-        let to = refundable.to.ok_or(Error::RefundToNeeded)?;
         // A payer may name a destination that this wallet cannot pay to, such as a handle.
-        Destination::of_either(&to, network).map_err(|_| Error::RefundToNeeded)
+        let agreed = refundable.to.and_then(|to| Destination::of_either(&to, network).ok());
+        let is_any_named = refundable.is_any_named;
+        agreed.ok_or(Error::RefundToNeeded { is_any_named })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ledger::MarkPaid;
-use crate::ledger::queries::GetReceived;
+use crate::ledger::queries::{GetReceived, GetSums};
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{Received, Settlement};
 use crate::store::WalletStore;
@@ -14,13 +14,9 @@ impl Wallet {
     pub async fn settlement(&self, id: &str) -> Result<Settlement, Error> {
         let invoice = self.invoice(id).await?;
         let stored = self.store.list(GetReceived(invoice.number)).await?;
-        let paid = stored.received.sum();
-        let is_paid = invoice.payment_received_at.is_some();
-        let due = self.settings.payment_rules.due(invoice.satoshis, stored.received);
+        let sums = self.store.list(GetSums(invoice.clone(), self.expiry_time())).await?;
         Ok(Settlement {
-            paid,
-            due: if is_paid { 0 } else { due },
-            overpaid: paid.saturating_sub(invoice.satoshis),
+            sums,
             late: stored.received.late.sum() > 0,
             confirmations: stored.confirmations,
             contested: stored.contested,

@@ -14,7 +14,7 @@ use crate::ledger::webhooks::{
     Lag, ListedDelivery, LoadedWebhook, Redeliver, Replay, RotateSecret, filter_of,
 };
 use crate::model::delivery::Attempt;
-use crate::model::event::EventFilter;
+use crate::model::event::{EventFilter, EventKind};
 use crate::model::fields::{BodyError, FieldErrors};
 use crate::model::invoice::MAX_DESCRIPTION_LEN;
 use crate::model::webhook::{ReplayDraft, Webhook, WebhookChange, WebhookDraft, WebhookId};
@@ -37,9 +37,14 @@ impl Wallet {
         WebhookSender::new(Arc::clone(self), client, WalletClock(Arc::clone(self)))
     }
 
-    /// Makes one attempt to send a test message to a webhook. The attempt is not recorded.
-    pub async fn test_webhook(self: &Arc<Self>, id: WebhookId) -> Result<Attempt, Error> {
-        self.webhook_sender().test(id).await
+    /// Makes one attempt to send a test message to a webhook, or a sample event of a kind. The
+    /// attempt is not recorded.
+    pub async fn test_webhook(
+        self: &Arc<Self>,
+        id: WebhookId,
+        sample: Option<EventKind>,
+    ) -> Result<Attempt, Error> {
+        self.webhook_sender().test(id, sample).await
     }
 
     /// Counts of the attempts to send to webhooks, by outcome.

@@ -1,9 +1,10 @@
 //! The messages that are sent to an endpoint.
 
-use crate::model::event::{LogName, WrittenEvent};
+use crate::model::event::{EventKind, LogName, WrittenEvent};
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 use crate::webhooks::client::WebhookRequest;
+use crate::webhooks::sample::sample_data;
 use crate::webhooks::secret::{WebhookSecret, signatures};
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
@@ -43,6 +44,15 @@ impl Message {
         Self { id, body: body.into_bytes() }
     }
 
+    /// A sample event of a kind, which is in no log. `random` is part of its id.
+    pub(super) fn sample(kind: EventKind, random: u32, now: Timestamp) -> Self {
+        let id = format!("test_{random:08x}");
+        let (name, data) = (kind.name(), sample_data(kind, now));
+        let body = format!(r#"{{"id":"{id}","number":0,"type":"{name}","timestamp":"{now}","#)
+            + &format!(r#""data":{data},"previous":null}}"#);
+        Self { id, body: body.into_bytes() }
+    }
+
     /// The request of an attempt that begins now.
     pub(super) fn request(self, url: String, secrets: &Secrets, now: Timestamp) -> WebhookRequest {
         let Self { id, body } = self;
@@ -59,7 +69,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::event::{Event, EventData, EventKind};
+    use crate::model::event::{Event, EventData};
 
     const LOG: LogName = LogName::from_bytes([0x3f, 0x9a, 0x1c, 0x02]);
 
@@ -88,6 +98,15 @@ mod tests {
             "data": { "webhookId": "00000000000000ab" }, "previous": null,
         });
         assert_eq!((body["id"].as_str().unwrap(), &body), (message.id.as_str(), &expected));
+    }
+
+    #[test]
+    fn a_sample_has_an_id_of_its_own() {
+        let message = Message::sample(EventKind::InvoicePaid, 0x1f, Timestamp::from_micros(5));
+        let body: Value = serde_json::from_slice(&message.body).unwrap();
+        assert_eq!(message.id, "test_0000001f");
+        assert_eq!((&body["id"], &body["type"]), (&json!(message.id), &json!("invoice.paid")));
+        assert_eq!(body["data"]["invoiceId"], "__test__");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::ledger::Refusal;
 use crate::ledger::webhooks::GetWebhook;
 use crate::model::delivery::{Attempt, MAX_ANSWER_KEPT};
-use crate::model::event::LogName;
+use crate::model::event::{EventKind, LogName};
 use crate::model::time::Timestamp;
 use crate::model::webhook::WebhookId;
 use crate::store::WalletStore;
@@ -30,13 +30,17 @@ impl<C: WebhookClient, K: WebhookClock> WebhookSender<C, K> {
         Arc::new(Self { wallet, client, clock })
     }
 
-    /// Makes one attempt to send a test message to a webhook. The attempt is not recorded.
-    pub async fn test(&self, id: WebhookId) -> Result<Attempt, Error> {
+    /// Makes one attempt to send a test message to a webhook, or a sample event of a kind. The
+    /// attempt is not recorded.
+    pub async fn test(&self, id: WebhookId, sample: Option<EventKind>) -> Result<Attempt, Error> {
         let loaded = self.wallet.store().get(GetWebhook(id)).await?;
         let webhook = loaded.ok_or(Refusal::UnknownWebhook(id))?.webhook;
         let secrets = self.wallet.secrets_of(id, &webhook)?;
-        let at = self.clock.now();
-        let message = Message::test(id, self.log(), self.clock.random(), at);
+        let (at, random) = (self.clock.now(), self.clock.random());
+        let message = match sample {
+            Some(kind) => Message::sample(kind, random, at),
+            None => Message::test(id, self.log(), random, at),
+        };
         let (attempt, _) = self.attempt(message.request(webhook.url, &secrets, at), at).await;
         Ok(attempt)
     }

@@ -9,8 +9,8 @@ use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
 use bsv_invoicing::ledger::rows::{
-    AllFigures, Counted, Engine, Events, Expiries, FollowedTransactions, InFlight, Incoming,
-    Invoices, Messages, MinedAt, OUTSIDE_BLOCKS, Outgoing, Paid, PostingUrls, Proofs,
+    AllFigures, Attention, Counted, Engine, Events, Expiries, FollowedTransactions, InFlight,
+    Incoming, Invoices, Messages, MinedAt, OUTSIDE_BLOCKS, Outgoing, Paid, PostingUrls, Proofs,
     RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Spendable, Spends,
     TransactionNumbers, Transactions, Wishes,
 };
@@ -117,6 +117,13 @@ fn check_invoices(rows: &MemoryRows, told: &Told) {
         .into_iter()
         .map(|(number, it)| (number, (it.payment_received_at.is_some(), it.deleted_at.is_some())));
     same(stored, is_paid, "which invoices are paid, and which deleted");
+    let awaiting = told.invoices.keys().copied().filter(|it| told.awaits_block(*it));
+    let stored = rows.all::<Invoices>().into_values();
+    let stored = stored.filter(|it| it.awaits_block_since.is_some()).map(|it| it.number);
+    same(stored, awaiting, "for which invoices only a block is missing");
+    let listed = rows.all::<Attention>().into_iter();
+    let listed = listed.map(|(number, since)| (number, since.is_some()));
+    same(listed, told.attention().into_iter(), "which invoices may need a decision");
     let paying = |(number, it): (&u64, &Entry)| {
         let number = *number;
         let mut paid = BTreeMap::<_, Paid>::new();
@@ -399,8 +406,9 @@ impl Replay {
                 false => told.rules.due(invoice.satoshis, received),
             };
             let sums = self.sums.get(number).copied();
-            let untouched = Sums { paid: 0, due: invoice.satoshis.max(1) };
-            let expected = Sums { paid: received.sum(), due };
+            let untouched = Sums { paid: 0, due: invoice.satoshis.max(1), counted: 0 };
+            let counted = told.counted(*number);
+            let expected = Sums { paid: received.sum(), due, counted };
             assert_eq!(sums.unwrap_or(untouched), expected, "invoice {number}");
             let is_told = match self.invoices.get(number) {
                 Some(EventKind::InvoicePaid) => told.is_paid(*number),
@@ -411,7 +419,8 @@ impl Replay {
             assert!(is_told, "invoice {number}: {invoice:?}, {:?}", self.invoices.get(number));
             let is_expired = self.invoices.get(number) == Some(&EventKind::InvoiceExpired);
             let is_waiting = !invoice.is_deleted && !told.is_paid(*number);
-            if is_waiting && told.in_flight(*number).is_none() {
+            let is_held = told.in_flight(*number).is_some() || told.awaits_block(*number);
+            if is_waiting && !is_held {
                 let is_expected = rows.get::<Expiries>(&(invoice.expires_at, *number)).is_some();
                 assert!(is_expected || is_expired, "invoice {number} will never be told expired");
             }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bsv_invoicing::InvoiceDraft;
 use bsv_invoicing::coins::{Chain, KeyPath};
+use bsv_invoicing::events::EventKind;
 use bsv_invoicing::invoices::{IdCipher, NewId};
-use bsv_invoicing::ledger::rows::Expiries;
+use bsv_invoicing::ledger::rows::{AllFigures, Events, Expiries};
 use bsv_invoicing::ledger::{CreateInvoice, DeleteInvoice, Offer, Offered, Refusal, Sweep};
 use bsv_invoicing::receiving::NewReceipt;
 use bsv_invoicing::transactions::{Purpose, TransactionState};
@@ -67,18 +68,27 @@ impl World {
     pub(crate) fn sweep(&mut self, hours: u64) {
         self.clock += hours * 60 * 60 * 1_000_000;
         let sweep = Sweep { now: self.now(), doubted_since: None, limit: 1000 };
+        let last_event = self.last_event();
         let _ = self.execute(&sweep, |world, _| {
+            let is_held =
+                |number| world.told.in_flight(number).is_some() || world.told.awaits_block(number);
             let due = world.told.invoices.iter().filter(|(number, it)| {
                 let is_waiting = !it.is_deleted && !world.told.is_paid(**number);
-                is_waiting
-                    && it.expires_at <= world.now()
-                    && world.told.in_flight(**number).is_none()
+                is_waiting && it.expires_at <= world.now() && !is_held(**number)
             });
+            let new = world.rows.all::<Events>().split_off(&(last_event + 1));
+            for event in new.into_values().filter(|it| it.kind == EventKind::InvoiceExpired) {
+                assert!(!is_held(event.subject), "invoice {} has not expired", event.subject);
+            }
             for (number, it) in due {
                 let is_expected = world.rows.get::<Expiries>(&(it.expires_at, *number)).is_some();
                 assert!(!is_expected, "invoice {number} is due, and was not swept");
             }
         });
+    }
+
+    fn last_event(&self) -> u64 {
+        self.rows.get::<AllFigures>(&()).map_or(0, |it| it.last_event)
     }
 
     pub(crate) fn fund(&mut self, satoshis: u64, showing: Showing) {

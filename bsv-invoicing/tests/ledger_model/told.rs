@@ -471,13 +471,38 @@ impl Told {
     /// what they held counts from then on until it is lost.
     fn is_paid_by_now(&self, invoice: u64) -> bool {
         let it = &self.invoices[&invoice];
+        !it.is_deleted && self.counted(invoice) >= it.satoshis.max(1)
+    }
+
+    /// The part of what an invoice has received that counts towards it.
+    pub(crate) fn counted(&self, invoice: u64) -> u64 {
+        let it = &self.invoices[&invoice];
         let received = self.received(invoice).in_time;
-        let counting = match self.rules.zero_conf_limit {
+        match self.rules.zero_conf_limit {
             Some(limit) if it.satoshis > limit && it.is_paid => received.mined + received.unmined,
             Some(limit) if it.satoshis > limit => received.mined,
             _ => received.sum(),
-        };
-        !it.is_deleted && counting >= it.satoshis.max(1)
+        }
+    }
+
+    /// The invoices that may need a decision: they hold more than they should, or the network does
+    /// not show one of their payments. The value says whether the latter is so.
+    pub(crate) fn attention(&self) -> BTreeMap<u64, bool> {
+        let open = self.invoices.iter().filter_map(|(number, it)| {
+            let is_contested = self.received(*number).contested > 0;
+            let asked = if it.is_paid { it.satoshis } else { 0 };
+            let is_open = is_contested || self.refundable(*number) > asked;
+            (is_open && !it.is_deleted).then_some((*number, is_contested))
+        });
+        open.collect()
+    }
+
+    /// Whether what came in time would pay an invoice, and only blocks are missing. Such an invoice
+    /// does not expire.
+    pub(crate) fn awaits_block(&self, invoice: u64) -> bool {
+        let it = &self.invoices[&invoice];
+        let in_time = self.received(invoice).in_time;
+        !it.is_deleted && !it.is_paid && in_time.sum() >= it.satoshis.max(1)
     }
 
     /// The transaction that is being offered for an invoice: at most one at a time.

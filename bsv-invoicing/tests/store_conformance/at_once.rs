@@ -72,7 +72,13 @@ async fn look_around(store: &impl WalletStore) {
     let events = store.events(0, 10_000).await.unwrap();
     assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64));
     assert!(events.is_sorted_by_key(|event| event.at));
-    let all = InvoiceQuery { after: None, state: None, newest_first: false, limit: 10_000 };
+    let all = InvoiceQuery {
+        after: None,
+        state: None,
+        needs_decision: false,
+        newest_first: false,
+        limit: 10_000,
+    };
     let page = store.invoices(all, at(0)).await.unwrap();
     assert!(page.invoices.len() >= events.len());
     assert!(page.invoices.iter().map(|invoice| invoice.number).eq(1..=page.invoices.len() as u64));

@@ -19,7 +19,13 @@ pub(super) async fn nothing(store: &impl WalletStore) {
         let deleted = store.delete_invoice(number, at(0)).await;
         assert_refused!(deleted, Refusal::UnknownInvoice(named) if named == number);
     }
-    let query = InvoiceQuery { after: None, state: None, newest_first: false, limit: 10 };
+    let query = InvoiceQuery {
+        after: None,
+        state: None,
+        needs_decision: false,
+        newest_first: false,
+        limit: 10,
+    };
     let page = store.invoices(query, at(0)).await.unwrap();
     assert_eq!(page, InvoicePage { invoices: Vec::new(), next: None, now: at(0) });
     assert_eq!(store.sweep(at(0), 10).await.unwrap(), 0);
@@ -57,6 +63,7 @@ pub(super) async fn numbers(store: &impl WalletStore) {
             refunded_at: None,
             in_flight: false,
             deleted_at: None,
+            awaits_block_since: None,
         };
         assert_eq!(created, expected);
         assert_eq!(store.invoice(number).await.unwrap(), Some(expected));

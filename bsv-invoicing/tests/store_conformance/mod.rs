@@ -118,6 +118,10 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an invoice gets one event when it expires", sweep::once).await;
     check::<P>("expiries are handled in their order, up to a limit", sweep::in_order).await;
     check::<P>("a deleted invoice gets no event when it expires", sweep::deleted).await;
+    check::<P>("what an owner has to decide is listed", noticed::to_be_decided).await;
+    check::<P>("the sums of an invoice agree", noticed::sums).await;
+    check::<P>("an invoice waits for a block beyond its time", sweep::only_a_block_is_missing)
+        .await;
     check::<P>("a sweep never uses a time before the last event", sweep::clock_set_back).await;
     check::<P>("nothing expires while the clock is doubted", sweep::doubted_clock).await;
     check::<P>("old keys and expiries share the limit", sweep::keys).await;

@@ -2,13 +2,19 @@
 
 use bsv_invoicing::InvoiceState;
 use bsv_invoicing::coins::{Chain, KeyPath};
-use bsv_invoicing::invoices::{Counting, LatePayments, PaymentRules, Received};
-use bsv_invoicing::ledger::queries::{GetBalance, GetHoldings, GetInvoice, GetReceived};
+use bsv_invoicing::invoices::{
+    Counting, InvoiceQuery, LatePayments, NextStep, PaymentRules, Received,
+};
+use bsv_invoicing::ledger::queries::{
+    GetBalance, GetHoldings, GetInvoice, GetInvoices, GetReceived, GetSums,
+};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    BeginAccount, CheckedProof, FollowTip, GetKnown, GetWatchBacklog, GetWatched, IsWatched,
-    MarkPaid, Notice, Noticed, Offer, SetRules, ShownPlace, Watch, WatchBacklogged,
+    BeginAccount, CheckedProof, Contest, FollowTip, GetKnown, GetWatchBacklog, GetWatched,
+    IsWatched, MarkPaid, Notice, Noticed, Offer, Reserve, SetRules, ShownPlace, Watch,
+    WatchBacklogged,
 };
+use bsv_invoicing::sending::OutgoingPurpose;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::COINBASE_MATURITY;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxOut, Txid};
@@ -134,6 +140,93 @@ pub(super) async fn by_rules(store: &impl WalletStore) {
     notice(store, &payment, block(8), late).await;
     assert_eq!(state(store, 2, late).await, InvoiceState::Paid);
     assert_eq!(state(store, 3, late).await, InvoiceState::Expired);
+}
+
+/// The invoices whose owner has to decide, and what is next for them.
+async fn to_decide(store: &impl WalletStore, s: u64) -> Vec<(u64, NextStep)> {
+    let query = InvoiceQuery { needs_decision: true, limit: 9, ..InvoiceQuery::default() };
+    let page = store.list(GetInvoices(query, at(s))).await.unwrap();
+    let mut cases = Vec::new();
+    for invoice in page.invoices {
+        let number = invoice.number;
+        cases.push((number, store.get(GetSums(invoice, at(s))).await.unwrap().next));
+    }
+    cases
+}
+
+/// An owner has to decide about money that came late, that is too little or too much, and that the
+/// network has not shown for six blocks.
+pub(super) async fn to_be_decided(store: &impl WalletStore) {
+    shown(store, 7).await;
+    let tip = |height| FollowTip {
+        tip: FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) },
+    };
+    store.execute(tip(100)).await.unwrap();
+    let late = HOUR.as_secs() + 1;
+    let pay_at = async |invoice, satoshis, s| {
+        let payment = paying_invoices(&[(invoice, satoshis)], invoice as usize);
+        notice(store, &payment, MEMPOOL, s).await;
+    };
+    pay_at(2, SATOSHIS - 1, 1).await;
+    pay_at(3, SATOSHIS + 5, 1).await;
+    pay_at(4, SATOSHIS, 1).await;
+    pay_at(5, SATOSHIS, 1).await;
+    pay_at(7, 1, 1).await;
+    assert_eq!(to_decide(store, 2).await, [(3, NextStep::RefundSurplus(5))]);
+    pay_at(1, SATOSHIS, late).await;
+    let contested = 4;
+    store.execute(Contest { transaction: contested, now: at(late) }).await.unwrap();
+    store.delete_invoice(7, at(late)).await.unwrap();
+    let decided = [
+        (1, NextStep::DecideLate(SATOSHIS)),
+        (2, NextStep::DecideUnderpaid(SATOSHIS - 1)),
+        (3, NextStep::RefundSurplus(5)),
+    ];
+    assert_eq!(to_decide(store, late).await, decided);
+    store.execute(tip(105)).await.unwrap();
+    assert_eq!(to_decide(store, late).await, decided);
+    store.execute(tip(106)).await.unwrap();
+    assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
+    store.see(contested, at(late)).await.unwrap();
+    assert_eq!(to_decide(store, late).await, decided);
+    store.execute(MarkPaid { invoice: 1, now: at(late) }).await.unwrap();
+    assert_eq!(to_decide(store, late).await, decided[1..]);
+    // A refund settles the case, unless it is lost.
+    let to = "somebody".to_owned();
+    let purpose = OutgoingPurpose::Refund { invoice: 2, to };
+    let refund = Reserve { purpose, ..outgoing("a", SATOSHIS - 1) };
+    pay(store, refund).await.unwrap();
+    assert_eq!(to_decide(store, late).await, decided[2..]);
+    let lost = transaction_of(store, 1).await;
+    store.see(lost, at(late)).await.unwrap();
+    store.displace(lost, at(late)).await.unwrap();
+    assert_eq!(to_decide(store, late).await, decided[1..]);
+}
+
+/// The sums of an invoice agree with each other, whatever has happened to it.
+pub(super) async fn sums(store: &impl WalletStore) {
+    let rules = PaymentRules { zero_conf_limit: Some(SATOSHIS), ..PaymentRules::default() };
+    store.execute(SetRules { rules }).await.unwrap();
+    let (shown_at, late) = (at(0), HOUR.as_secs() + 1);
+    shown(store, 1).await;
+    let large = InvoiceDraft { satoshis: 5 * SATOSHIS, ..InvoiceDraft::default() };
+    let large = CreateInvoice { draft: large, ..new_invoice(shown_at, HOUR) };
+    store.create_invoice(large).await.unwrap();
+    store.execute(Watch { keys: vec![(hash_of(2), key_of(2))] }).await.unwrap();
+    let sums = async |number, s| {
+        let invoice = store.get(GetInvoice(number)).await.unwrap().unwrap();
+        let it = store.get(GetSums(invoice, at(s))).await.unwrap();
+        ([it.received, it.counted, it.refunded, it.due, it.to_send, it.surplus], it.next)
+    };
+    let [one, five] = [SATOSHIS, 5 * SATOSHIS];
+    assert_eq!(sums(1, 1).await, ([0, 0, 0, one, one, 0], NextStep::AwaitPayment));
+    notice(store, &paying_invoices(&[(2, five)], 1), MEMPOOL, 1).await;
+    assert_eq!(sums(2, late).await, ([five, 0, 0, five, 0, 0], NextStep::AwaitBlock));
+    notice(store, &paying_invoices(&[(2, five)], 1), block(8), late).await;
+    assert_eq!(sums(2, late).await, ([five, five, 0, 0, 0, 0], NextStep::NothingPaid));
+    notice(store, &paying_invoices(&[(1, one)], 2), MEMPOOL, late).await;
+    let decide = NextStep::DecideLate(one);
+    assert_eq!(sums(1, late).await, ([one, 0, 0, one, 0, one], decide));
 }
 
 /// The output of a coinbase transaction becomes spendable when the chain is long enough.

@@ -4,7 +4,13 @@ use bsv_invoicing::store::WalletStore;
 
 use super::*;
 
-const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 10 };
+const ALL: InvoiceQuery = InvoiceQuery {
+    after: None,
+    state: None,
+    needs_decision: false,
+    newest_first: false,
+    limit: 10,
+};
 
 fn numbers(page: &InvoicePage) -> Vec<u64> {
     page.invoices.iter().map(|invoice| invoice.number).collect()
@@ -95,7 +101,7 @@ pub(super) async fn walk(store: &impl WalletStore) {
     for newest_first in [false, true] {
         for state in [None, Some(InvoiceState::Pending), Some(InvoiceState::Expired)] {
             for limit in 1..=10 {
-                let query = InvoiceQuery { after: None, state, newest_first, limit };
+                let query = InvoiceQuery { state, newest_first, limit, ..ALL };
                 let all = InvoiceQuery { limit: 100, ..query };
                 let (expected, end) = page(store, all, at(3605)).await;
                 assert_eq!(end, None);

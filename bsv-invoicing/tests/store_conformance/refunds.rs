@@ -108,7 +108,8 @@ async fn refundable(store: &impl WalletStore, invoice: u64, seconds: u64) -> Ref
 pub(super) async fn in_parts(store: &impl WalletStore) {
     paid_invoice(store, 1).await;
     let payer = Some("refund to 1".to_owned());
-    let whole = Refundable { received: SATOSHIS, refunded: 0, surplus: 0, to: payer };
+    let whole =
+        Refundable { received: SATOSHIS, refunded: 0, surplus: 0, to: payer, is_any_named: true };
     assert_eq!(refundable(store, 1, 9).await, whole);
     // The receipt is unconfirmed, so the refund spends it, although another coin fits better.
     let other = paid_invoice(store, 2).await;
@@ -157,7 +158,8 @@ pub(super) async fn surplus(store: &impl WalletStore) {
     let more = Offer { is_known: true, ..offering(1, &[300], 7, at(5)) };
     let more = begin_with(store, more).await;
     store.see(more.number, at(6)).await.unwrap();
-    let expected = Refundable { received: 1300, refunded: 0, surplus: 300, to: None };
+    let expected =
+        Refundable { received: 1300, refunded: 0, surplus: 300, to: None, is_any_named: true };
     assert_eq!(refundable(store, 1, 9).await, expected, "two payers, and one has said nothing");
     create(store, at(0), HOUR).await;
     let part = Offer { is_known: true, ..offering(2, &[300], 8, at(5)) };

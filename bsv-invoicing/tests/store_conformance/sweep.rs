@@ -1,10 +1,12 @@
-use bsv_invoicing::InvoiceDraft;
 use bsv_invoicing::events::EventKind;
-use bsv_invoicing::invoices::IDEMPOTENCY_PERIOD;
-use bsv_invoicing::ledger::{Offer, Sweep};
+use bsv_invoicing::invoices::{IDEMPOTENCY_PERIOD, PaymentRules};
+use bsv_invoicing::ledger::queries::GetInvoice;
+use bsv_invoicing::ledger::{Contest, Offer, SetRules, Sweep};
 use bsv_invoicing::store::WalletStore;
+use bsv_invoicing::{InvoiceDraft, InvoiceState};
 
-use super::making::{begin_with, incoming};
+use super::making::{SATOSHIS, begin_with, incoming, proof};
+use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
 use super::*;
 
 pub(super) async fn once(store: &impl WalletStore) {
@@ -67,6 +69,46 @@ pub(super) async fn keys(store: &impl WalletStore) {
     }
     let told = happened(store, 6).await;
     assert_eq!(told.len(), 3, "{told:?}");
+}
+
+/// An invoice does not expire while only a block is missing. It expires once its payment is lost, and
+/// waits again if the network shows the payment again.
+pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
+    let rules = PaymentRules { zero_conf_limit: Some(SATOSHIS - 1), ..PaymentRules::default() };
+    store.execute(SetRules { rules }).await.unwrap();
+    shown(store, 3).await;
+    let late = HOUR.as_secs() + 1;
+    let whole = paying_invoices(&[(1, SATOSHIS), (3, SATOSHIS)], 1);
+    notice(store, &whole, MEMPOOL, 1).await;
+    notice(store, &paying_invoices(&[(2, SATOSHIS - 1)], 2), MEMPOOL, 1).await;
+    notice(store, &paying_invoices(&[(2, 1)], 3), MEMPOOL, late).await;
+    let state =
+        async |number| store.get(GetInvoice(number)).await.unwrap().unwrap().state(at(late + 9));
+    assert_eq!(store.sweep(at(late), 10).await.unwrap(), 3);
+    let expired = |number| (EventKind::InvoiceExpired, number);
+    let told = async || {
+        let told = happened(store, 3).await;
+        told.into_iter().map(|(_, it)| it).filter(|it| *it == expired(it.1)).collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, [expired(2)]);
+    assert_eq!(state(1).await, InvoiceState::Pending);
+    assert_eq!(state(2).await, InvoiceState::Expired, "a part of it came late");
+
+    store.execute(Contest { transaction: 1, now: at(late + 1) }).await.unwrap();
+    assert_eq!(state(1).await, InvoiceState::Pending, "contested");
+    store.delete_invoice(3, at(late + 1)).await.unwrap();
+    store.displace(1, at(late + 2)).await.unwrap();
+    assert_eq!(state(1).await, InvoiceState::Expired, "displaced");
+    store.sweep(at(late + 2), 10).await.unwrap();
+    assert_eq!(told().await, [expired(2), expired(1)]);
+    notice(store, &whole, MEMPOOL, late + 3).await;
+    assert_eq!(state(1).await, InvoiceState::Pending, "seen again");
+    notice(store, &whole, block(7), late + 4).await;
+    assert_eq!(state(1).await, InvoiceState::Paid);
+    store.forget_block(proof(7).block, at(late + 5)).await.unwrap();
+    assert_eq!(state(1).await, InvoiceState::Paid, "contested");
+    store.sweep(at(late + 6), 10).await.unwrap();
+    assert_eq!(told().await, [expired(2), expired(1)]);
 }
 
 /// While the clock is doubted, nothing expires after the time since which it is doubted.

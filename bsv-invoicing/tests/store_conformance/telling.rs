@@ -43,7 +43,7 @@ fn payment(invoice: u64, transaction: &Transaction, [satoshis, paid, due]: [u64;
     json!({
         "invoiceId": id(invoice).to_string(), "reference": null, "satoshis": satoshis,
         "txid": transaction.txid().to_string(), "paidSatoshis": paid, "dueSatoshis": due,
-        "late": false,
+        "receivedSatoshis": paid, "countedSatoshis": paid, "late": false,
     })
 }
 
@@ -183,9 +183,16 @@ pub(super) async fn late(store: &impl WalletStore) {
     store.execute(MarkPaid { invoice: 1, now: at(3602) }).await.unwrap();
     store.execute(MarkPaid { invoice: 1, now: at(3603) }).await.unwrap();
     let id = id(1).to_string();
-    let standing = |paid| json!({ "invoiceId": id, "reference": null, "satoshis": SATOSHIS, "paidSatoshis": paid });
-    let late = with(payment(1, &rest, [700, 1000, 700]), json!({ "late": true }));
-    let by_mark = with(payment(1, &rest, [0, 1000, 0]), json!({ "txid": null, "late": false }));
+    let standing = |paid| {
+        json!({
+            "invoiceId": id, "reference": null, "satoshis": SATOSHIS, "paidSatoshis": paid,
+            "receivedSatoshis": paid,
+        })
+    };
+    let late =
+        with(payment(1, &rest, [700, 1000, 700]), json!({ "late": true, "countedSatoshis": 300 }));
+    let by_mark =
+        with(payment(1, &rest, [0, 1000, 0]), json!({ "txid": null, "countedSatoshis": 300 }));
     let events = [
         ("invoice.payment_received", payment(1, &part, [300, 300, 700])),
         ("invoice.expired", standing(300)),

@@ -9,7 +9,8 @@ use tokio::time::sleep;
 
 use crate::support::{Place, draft, field_errors, key};
 
-const ALL: InvoiceQuery = InvoiceQuery { after: None, state: None, newest_first: false, limit: 9 };
+const ALL: InvoiceQuery =
+    InvoiceQuery { after: None, state: None, needs_decision: false, newest_first: false, limit: 9 };
 const SOON: Duration = Duration::from_millis(200);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

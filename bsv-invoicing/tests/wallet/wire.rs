@@ -24,6 +24,7 @@ fn invoice() -> Invoice {
         in_flight: false,
         payment_received_at: None,
         deleted_at: None,
+        awaits_block_since: None,
     }
 }
 

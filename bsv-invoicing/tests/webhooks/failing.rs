@@ -205,7 +205,7 @@ async fn an_endpoint_can_be_tested() {
     let site = Site::new().await;
     let id = site.webhook(URL, "*").await;
     site.endpoints.reply(URL, Reply::Status(418));
-    let attempt = site.sender().test(id).await.unwrap();
+    let attempt = site.sender().test(id, None).await.unwrap();
     assert_eq!(attempt.outcome, AttemptOutcome::Answered(418));
     let received = site.endpoints.received(URL);
     let body: serde_json::Value = serde_json::from_slice(&received[0].request.body).unwrap();

@@ -284,11 +284,12 @@ pub(super) struct PageSettings {
     pub(super) enabled: bool,
     pub(super) browser_wallets: bool,
     pub(super) embedders: Vec<String>,
+    pub(super) show_reference: bool,
 }
 
 impl Default for PageSettings {
     fn default() -> Self {
-        Self { enabled: true, browser_wallets: true, embedders: Vec::new() }
+        Self { enabled: true, browser_wallets: true, embedders: Vec::new(), show_reference: false }
     }
 }
 

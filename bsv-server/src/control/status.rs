@@ -1,6 +1,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bsv_invoicing::Timestamp;
+use bsv_invoicing::invoices::InvoiceQuery;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_network::{ChainTip, NodeRpc};
 use bsv_store::{AuditPage, KeyEvent};
@@ -36,6 +37,7 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     attention.extend(open_to_others(&managed.dirs).map(open_to_others_text));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
+    attention.extend(of_invoices(wallet.as_ref()));
     attention.extend(of_webhooks(wallet.as_ref()));
     attention.extend(of_identities(&identities));
     let body = json!({
@@ -70,6 +72,9 @@ async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
     Some((tip, now.saturating_sub(u64::from(header.time))))
 }
 
+/// The most invoices that need a decision and are counted.
+const MAX_CASES: usize = 100;
+
 async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
     let Ok(wallet) = managed.wallet() else { return Ok(None) };
     let (balance, open) = (wallet.balance().await?, wallet.count_open_payments().await?);
@@ -82,7 +87,15 @@ async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
         })
     });
     let webhooks: Vec<_> = webhooks.collect();
-    Ok(Some(json!({ "balance": balance, "openPayments": open, "webhooks": webhooks })))
+    let (needs_decision, limit) = (true, MAX_CASES);
+    let query = InvoiceQuery { needs_decision, limit, ..InvoiceQuery::default() };
+    let cases = wallet.invoices(query).await?.invoices.len();
+    Ok(Some(json!({
+        "balance": balance,
+        "openPayments": open,
+        "invoicesToDecide": cases,
+        "webhooks": webhooks,
+    })))
 }
 
 fn describe_identities(managed: &Services) -> Option<Vec<Value>> {
@@ -178,6 +191,17 @@ fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>)
         attention.push("there is no backup: run bsv-cli backup FILE".to_owned());
     }
     attention
+}
+
+/// Reports the invoices that need a decision.
+fn of_invoices(wallet: Option<&Value>) -> Option<String> {
+    let needed = "a decision: see bsv-cli invoice list --attention";
+    match wallet?["invoicesToDecide"].as_u64()? as usize {
+        0 => None,
+        1 => Some(format!("1 invoice needs {needed}")),
+        MAX_CASES => Some(format!("{MAX_CASES} invoices or more need {needed}")),
+        count => Some(format!("{count} invoices need {needed}")),
+    }
 }
 
 /// Reports the webhooks that are disabled because deliveries failed. The owner or a restore has

@@ -38,7 +38,7 @@ const ESCAPED: &AsciiSet =
 
 /// The link that wallets open (BIP21, with the members of ElectrumSV). The link is short, so that
 /// its QR code has few modules.
-pub(super) fn link(address: &Address, satoshis: u64, payment_url: &str) -> String {
+pub(crate) fn link(address: &Address, satoshis: u64, payment_url: &str) -> String {
     let url = utf8_percent_encode(payment_url, ESCAPED);
     format!("bitcoin:{address}?sv&amount={}&r={url}", Bsv(satoshis))
 }

@@ -82,6 +82,7 @@ impl Page {
             icon: assets.icon().to_owned(),
             merchant: shown_merchant(&config.merchant, &config.payments.public_url()),
             browser_wallets: page.browser_wallets,
+            show_reference: page.show_reference,
             test_network: match wallet.network() {
                 Network::Livenet => None,
                 network => Some(network.name()),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::Template;
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{Checkout, InvoiceState};
+use bsv_invoicing::{Checkout, InvoiceState, Timestamp};
 use bsv_tx::Address;
 
 use super::address::{Bsv, link};
@@ -23,6 +23,8 @@ pub(super) struct Frame {
     pub(super) merchant: Merchant,
     /// Whether a page may call a wallet on the payer's machine.
     pub(super) browser_wallets: bool,
+    /// Whether the receipt shows the owner's reference.
+    pub(super) show_reference: bool,
     /// The name of the network, if its coins have no value.
     pub(super) test_network: Option<&'static str>,
 }
@@ -136,6 +138,21 @@ impl PageHtml<'_> {
         self.invoice.description.as_deref().filter(|text| !text.is_empty()).map(Visible)
     }
 
+    /// The owner's reference, if payers may see it.
+    fn reference(&self) -> Option<Visible<'_>> {
+        let reference = self.invoice.reference.as_deref().filter(|_| self.frame.show_reference);
+        reference.filter(|text| !text.is_empty()).map(Visible)
+    }
+
+    fn refunded(&self) -> Bsv {
+        Bsv(self.invoice.refunded)
+    }
+
+    /// What a payer has sent beyond what was asked for, and has not got back.
+    fn surplus(&self) -> Bsv {
+        Bsv(if self.stage == Stage::Paid { self.invoice.surplus } else { 0 })
+    }
+
     /// The relevant amount: the remaining one if something is still to be paid, otherwise the
     /// whole.
     fn amount(&self) -> Bsv {
@@ -155,10 +172,12 @@ impl PageHtml<'_> {
         Bsv(self.invoice.satoshis)
     }
 
-    /// The time of expiry in UTC. The script shows it in the payer's time zone.
     fn expiry(&self) -> String {
-        let text = self.invoice.expires_at.to_string();
-        format!("{} {} UTC", &text[..10], &text[11..16])
+        in_utc(self.invoice.expires_at)
+    }
+
+    fn paid_on(&self) -> String {
+        self.invoice.paid_at.map(in_utc).unwrap_or_default()
     }
 
     fn announcement(&self) -> &'static str {
@@ -171,6 +190,12 @@ impl PageHtml<'_> {
             Stage::Expired => self.t.expired,
         }
     }
+}
+
+/// A time in UTC. The script shows it in the payer's time zone.
+fn in_utc(time: Timestamp) -> String {
+    let text = time.to_string();
+    format!("{} {} UTC", &text[..10], &text[11..16])
 }
 
 /// The data of an invoice that a page shows.

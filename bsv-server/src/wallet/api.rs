@@ -14,6 +14,7 @@ use super::list::{self, Listing, Streams};
 use super::{event_stream, export, receipts, webhooks};
 use crate::access::{Caller, Scope};
 use crate::http::{self, Answer, Declared, Matched, Problem, Received, Routes, answer};
+use crate::page;
 use crate::refusal::Refusal;
 use crate::wire;
 
@@ -32,6 +33,7 @@ pub(crate) enum Route {
     Invoice,
     Payments,
     Settlement,
+    Checkout,
     Mark,
     Refund,
     Pay,
@@ -52,11 +54,12 @@ pub(crate) enum Route {
     Webhooks(webhooks::Route),
 }
 
-const ROUTES: [Declared<Route>; 21] = [
+const ROUTES: [Declared<Route>; 22] = [
     ("/api/v1/invoices", "GET, HEAD, POST", Route::Invoices),
     ("/api/v1/invoices/{id}", "GET, HEAD, DELETE", Route::Invoice),
     ("/api/v1/invoices/{id}/payments", "GET, HEAD", Route::Payments),
     ("/api/v1/invoices/{id}/settlement", "GET, HEAD", Route::Settlement),
+    ("/api/v1/invoices/{id}/checkout", "GET, HEAD", Route::Checkout),
     ("/api/v1/invoices/{id}/mark", "POST", Route::Mark),
     ("/api/v1/invoices/{id}/refund", "POST", Route::Refund),
     ("/api/v1/pay", "POST", Route::Pay),
@@ -98,6 +101,7 @@ impl Route {
             | (
                 Self::Payments
                 | Self::Settlement
+                | Self::Checkout
                 | Self::Outgoing
                 | Self::OutgoingPayment
                 | Self::OutgoingBeef
@@ -221,6 +225,7 @@ impl WalletApi {
                 let body = wire::Settlement::new(&settlement, self.wallet.expiry_time());
                 Ok(answer::json(StatusCode::OK, &body))
             }
+            Route::Checkout => self.checkout(id).await,
             Route::Mark => self.mark(id, request).await,
             Route::Pay => Box::pin(self.pay(request)).await,
             Route::Refund => Box::pin(leaving::refund(&self.wallet, id, request)).await,
@@ -278,6 +283,24 @@ impl WalletApi {
         let mut answer = answer::json_text(StatusCode::CREATED, body);
         set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
         Ok(self.with_links(answer, &invoice))
+    }
+
+    /// How an invoice can be paid. The script is watched before the answer leaves.
+    async fn checkout(&self, id: &str) -> Result<Answer, Problem> {
+        let checkout = self.wallet.checkout(id).await?;
+        let address = self.wallet.show_address(&checkout).await?;
+        let (payment_url, page_url) = (self.wallet.payment_url(id), self.wallet.page_url(id));
+        let body = wire::Checkout {
+            bip21: address.as_ref().map(|it| page::link(it, checkout.due, &payment_url)),
+            qr_url: page_url
+                .as_ref()
+                .filter(|_| address.is_some())
+                .map(|it| [it, "/qr.svg"].concat()),
+            address: address.map(|it| it.to_string()),
+            payment_url,
+            page_url,
+        };
+        Ok(answer::json(StatusCode::OK, &body))
     }
 
     async fn mark(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {

@@ -16,10 +16,9 @@ use crate::wire;
 
 impl From<&OutgoingPayment> for wire::Outgoing {
     fn from(payment: &OutgoingPayment) -> Self {
-        let (withdrawal, to) = match &payment.purpose {
-            OutgoingPurpose::Url(_) | OutgoingPurpose::Consolidation => (None, None),
-            OutgoingPurpose::Withdrawal(number) => (Some(*number), None),
-            OutgoingPurpose::Refund { to, .. } => (None, Some(to)),
+        let withdrawal = match payment.purpose {
+            OutgoingPurpose::Withdrawal(number) => Some(number),
+            _ => None,
         };
         Self {
             block_hash: payment.block.map(|block| block.hash.to_string()),
@@ -33,7 +32,7 @@ impl From<&OutgoingPayment> for wire::Outgoing {
             purpose: payment.purpose.name().to_owned(),
             satoshis: payment.satoshis,
             state: payment.state.name().to_owned(),
-            to: to.map(ToString::to_string),
+            to: payment.to.clone(),
             txid: payment.txid.to_string(),
             url: payment.purpose.url().map(ToString::to_string),
             withdrawal,

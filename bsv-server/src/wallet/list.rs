@@ -28,6 +28,8 @@ pub(super) struct Listing {
     /// transaction.
     after: Option<u64>,
     state: Option<InvoiceState>,
+    /// Only invoices that need a decision.
+    needs_decision: bool,
     newest_first: bool,
     /// Only invoices with this reference.
     reference: Option<String>,
@@ -42,6 +44,7 @@ impl Listing {
             limit: None,
             after: None,
             state: None,
+            needs_decision: false,
             newest_first: false,
             reference: None,
             txid: None,
@@ -60,7 +63,8 @@ impl Listing {
         if listing.reference.is_some() && http::parameters(uri).count() > 1 {
             problem = problem.with_field("reference", &["must stand alone".to_owned()]);
         }
-        let is_selected = |name: &str| matches!(name, "state" | "order" | "reference");
+        let is_selected =
+            |name: &str| matches!(name, "state" | "attention" | "order" | "reference");
         if is_of_transaction && http::parameters(uri).any(|(name, _)| is_selected(&name)) {
             let message = "only limit and after can stand beside it";
             problem = problem.with_field("txid", &[message.to_owned()]);
@@ -84,6 +88,11 @@ impl Listing {
             "state" => match value.parse() {
                 Ok(state) => self.state = Some(state),
                 Err(error) => return Ok(Err(format!("{error}"))),
+            },
+            "attention" => match value {
+                "true" => self.needs_decision = true,
+                "false" => self.needs_decision = false,
+                _ => return Ok(Err("must be true or false".to_owned())),
             },
             "order" => match value {
                 "asc" => self.newest_first = false,
@@ -114,8 +123,9 @@ impl Listing {
     }
 
     fn query(&self) -> InvoiceQuery {
-        let Self { limit, after, state, newest_first, .. } = *self;
-        InvoiceQuery { after, state, newest_first, limit: limit.unwrap_or(MAX_PAGE) }
+        let Self { limit, after, state, needs_decision, newest_first, .. } = *self;
+        let limit = limit.unwrap_or(MAX_PAGE);
+        InvoiceQuery { after, state, needs_decision, newest_first, limit }
     }
 
     /// The URL of the page after this one.
@@ -123,6 +133,9 @@ impl Listing {
         let mut uri = format!("/api/v1/invoices?limit={limit}&after={id}");
         if let Some(state) = self.state {
             uri.push_str(&format!("&state={state}"));
+        }
+        if self.needs_decision {
+            uri.push_str("&attention=true");
         }
         if self.newest_first {
             uri.push_str("&order=desc");
@@ -241,7 +254,7 @@ async fn send_all(
 
 /// The number of the newest invoice.
 async fn newest(wallet: &Wallet) -> Result<u64, Error> {
-    let query = InvoiceQuery { after: None, state: None, newest_first: true, limit: 1 };
+    let query = InvoiceQuery { newest_first: true, limit: 1, ..InvoiceQuery::default() };
     let InvoicePage { invoices, next, .. } = wallet.invoices(query).await?;
     let last_looked_at = next.map_or(0, |(number, _)| number);
     Ok(invoices.first().map_or(last_looked_at, |invoice| invoice.number))

@@ -85,7 +85,7 @@ fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
         Error::UnpayableTerms(_) => (UNPROCESSABLE, "unpayable-terms"),
         Error::TooSmall { .. } => (UNPROCESSABLE, "too-small"),
         Error::NothingToRefund(_) => (UNPROCESSABLE, "nothing-to-refund"),
-        Error::RefundToNeeded => (UNPROCESSABLE, "refund-to-needed"),
+        Error::RefundToNeeded { .. } => (UNPROCESSABLE, "refund-to-needed"),
         Error::NoBeef(_) => (UNPROCESSABLE, "no-beef"),
         Error::RefusedByNetwork(_) => (UNPROCESSABLE, "refused-by-network"),
         Error::PayeeRefuses(_) => (UNPROCESSABLE, "refused-by-payee"),

@@ -13,13 +13,18 @@ use crate::wire;
 
 impl wire::Settlement {
     pub(super) fn new(settlement: &Settlement, now: Timestamp) -> Self {
-        let invoice = &settlement.invoice;
+        let Settlement { invoice, sums, .. } = settlement;
         Self {
             state: invoice.state(now).name().to_owned(),
             satoshis: invoice.satoshis,
-            paid_satoshis: settlement.paid,
-            due_satoshis: settlement.due,
-            overpaid_satoshis: settlement.overpaid,
+            paid_satoshis: sums.received,
+            due_satoshis: sums.due,
+            overpaid_satoshis: sums.received.saturating_sub(invoice.satoshis),
+            received_satoshis: sums.received,
+            counted_satoshis: sums.counted,
+            refunded_satoshis: sums.refunded,
+            surplus_satoshis: sums.surplus,
+            next: sums.next.to_string(),
             late: settlement.late,
             confirmations: settlement.confirmations,
             contested: settlement.contested,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_invoicing::webhooks::{
-    Attempt, AttemptOutcome, ReplayDraft, SecretDraft, Webhook, WebhookChange, WebhookDraft,
-    WebhookId, WebhookState,
+    Attempt, AttemptOutcome, ReplayDraft, SecretDraft, TestDraft, Webhook, WebhookChange,
+    WebhookDraft, WebhookId, WebhookState,
 };
 use bsv_invoicing::{Error, Timestamp, Wallet};
 use hyper::{Method, StatusCode};
@@ -68,7 +68,8 @@ pub(super) async fn answer(
             Ok(answer::json(StatusCode::CREATED, &secret))
         }
         Route::Test => {
-            let attempt = wallet.test_webhook(id()?).await?;
+            let TestDraft { sample } = TestDraft::from_json(request.body())?;
+            let attempt = wallet.test_webhook(id()?, sample).await?;
             Ok(answer::json(StatusCode::OK, &wire::Attempt::from(&attempt)))
         }
         Route::Deliveries => deliveries::list(wallet, id()?, request.uri()).await,

@@ -65,11 +65,27 @@ pub struct Settlement {
     pub paid_satoshis: u64,
     pub due_satoshis: u64,
     pub overpaid_satoshis: u64,
+    pub received_satoshis: u64,
+    pub counted_satoshis: u64,
+    pub refunded_satoshis: u64,
+    pub surplus_satoshis: u64,
+    pub next: String,
     pub late: bool,
     pub confirmations: Option<u32>,
     pub contested: bool,
     pub marked: bool,
     pub refunds: Vec<Outgoing>,
+}
+
+/// How an invoice can be paid.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checkout {
+    pub payment_url: String,
+    pub page_url: Option<String>,
+    pub address: Option<String>,
+    pub bip21: Option<String>,
+    pub qr_url: Option<String>,
 }
 
 /// What was paid for an invoice, or what pays none.

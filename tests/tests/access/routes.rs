@@ -61,6 +61,7 @@ fn routes() -> Vec<Route> {
         ("GET", "/api/v1/invoices/000000000000", "", "wallet:read", 404),
         ("GET", "/api/v1/invoices/000000000000/payments", "", "wallet:read", 404),
         ("GET", "/api/v1/invoices/000000000000/settlement", "", "wallet:read", 404),
+        ("GET", "/api/v1/invoices/000000000000/checkout", "", "wallet:read", 404),
         ("POST", "/api/v1/invoices/000000000000/mark", MARK, "wallet:mark", 404),
         ("GET", "/api/v1/outgoing", "", "wallet:read", 200),
         ("GET", "/api/v1/outgoing/1", "", "wallet:read", 404),

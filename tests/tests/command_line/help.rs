@@ -26,6 +26,7 @@ const NOUNS: [(&str, &[&str]); 21] = [
             "delete",
             "secret",
             "test",
+            "trigger",
             "deliveries",
             "redeliver",
             "replay",

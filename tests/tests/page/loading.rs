@@ -214,3 +214,23 @@ fn a_browser_that_has_to_ask_again_later_gets_a_page() {
         assert_eq!(json_of(&ask(&path, headers))["code"], "too-many-requests", "{path}");
     }
 }
+
+#[test]
+fn a_receipt_shows_the_reference_only_if_the_owner_wants_it() {
+    for is_shown in [false, true] {
+        let shop = shop_with(json!({ "page": { "showReference": is_shown } }));
+        let id = shop.invoice_of(json!({ "satoshis": 1_234_567, "reference": "table <9>" }));
+        let page = || shop.server.payments().get(&format!("/pay/{id}")).body;
+        let pending = page();
+        assert!(!pending.contains("table") && !pending.contains("Receipt"), "{pending}");
+        assert!(pending.contains("role=\"timer\""), "{pending}");
+        let marked = format!("/api/v1/invoices/{id}/mark");
+        assert_eq!(shop.server.wallet().post(&marked, r#"{"state":"paid"}"#).status, 200);
+        let paid = page();
+        for part in ["Receipt", "Paid on", "0.01234567 BSV"] {
+            assert!(paid.contains(part), "{part}: {paid}");
+        }
+        assert_eq!(paid.contains("table"), is_shown, "{paid}");
+        assert!(!paid.contains("<9>") && !paid.contains("role=\"timer\""), "{paid}");
+    }
+}

@@ -21,6 +21,7 @@ fn an_unchanged_state_is_not_sent_again() {
     assert!(state["now"].take().is_string());
     let expected = json!({
         "state": "pending", "satoshis": 1000, "paidSatoshis": 0, "dueSatoshis": 1000,
+        "receivedSatoshis": 0, "countedSatoshis": 0, "refundedSatoshis": 0, "surplusSatoshis": 0,
         "expiresAt": "2040-01-01T00:00:00.000000Z", "now": null, "mined": false,
     });
     assert_eq!(state, expected);

@@ -165,12 +165,10 @@ fn payments_of_an_expired_or_deleted_invoice_are_refunded_whole() {
             check_problem(&pending, 422, "nothing-to-refund", "it may still be paid");
             wait_until("it is expired", || counter.shop.state(&id) == "expired");
         }
-        check_problem(
-            &counter.refund(&id, json!({})),
-            422,
-            "refund-to-needed",
-            "nobody said where",
-        );
+        let refused = counter.refund(&id, json!({}));
+        check_problem(&refused, 422, "refund-to-needed", "nobody said where");
+        let named = "nobody named an address: give --to ADDRESS";
+        assert!(refused.body.contains(named), "{}", refused.body);
         let refund = made(&counter.refund(&id, json!({ "to": ADDRESS })));
         assert_eq!(refund["satoshis"], 10_000);
     }
@@ -306,6 +304,9 @@ fn refunds_are_refused_by_name() {
     assert!(shown.starts_with(&format!("500 satoshis are refunded to {ADDRESS}")), "{shown}");
     let done = site.cli_json(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS]);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
+    let shown = site.cli_ok(&["outgoing", "show", &done["id"].to_string()]);
+    let line = format!("paid to      {ADDRESS}, refund of invoice {id}\n");
+    assert!(shown.contains(&line), "{shown}");
     assert_eq!(site.cli(&["invoice", "refund", &id, "--satoshis", "5", "--full"]).code, 2);
 }
 

@@ -84,7 +84,7 @@ fn a_withdrawal_pays_an_address_or_a_script_once_per_key() {
         json!(2),
         nothing.clone(),
         nothing.clone(),
-        nothing.clone(),
+        json!(SCRIPT),
         nothing,
         json!("settled"),
     ];
@@ -317,9 +317,10 @@ fn the_command_line_sends_after_a_confirmation() {
     assert_eq!(wallet.balance(), 0);
     let shown = site.cli_ok(&["outgoing", "show", "3"]);
     assert!(shown.starts_with("Payment 3 is settled\n"), "{shown}");
-    for line in ["paid to      withdrawal 3", "satoshis     "] {
+    for line in [format!("paid to      {ADDRESS}, withdrawal 3\n").as_str(), "satoshis     "] {
         assert!(shown.contains(line), "{shown}");
     }
+    assert!(site.cli_ok(&["outgoing", "list"]).contains(&ADDRESS[..8]));
     let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--json"]);
     let error: Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_eq!((refused.code, &error["code"]), (1, &json!("too-small")));

@@ -6,7 +6,7 @@ use bsv_invoicing::Timestamp;
 use bsv_tests::purse::{Coin, FEE, send};
 use bsv_tests::rival::{Rival, restart_empty_with};
 use bsv_tests::{Bill, Node, Purse, free_port};
-use bsv_tx::{Script, Transaction, TxOut};
+use bsv_tx::{Address, Network, Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of, wait_until};
@@ -68,8 +68,9 @@ fn a_payment_that_the_payer_broadcasts_is_seen_in_the_mempool_and_in_blocks() {
     assert_eq!((payment_told["satoshis"].clone(), shop.balance()), (json!(5_000), 5_000));
     let expected = json!({
         "state": "paid", "satoshis": 5_000, "paidSatoshis": 5_000, "dueSatoshis": 0,
-        "overpaidSatoshis": 0, "late": false, "confirmations": 0, "contested": false,
-        "marked": false, "refunds": [],
+        "overpaidSatoshis": 0, "receivedSatoshis": 5_000, "countedSatoshis": 5_000,
+        "refundedSatoshis": 0, "surplusSatoshis": 0, "next": "nothing: the invoice is paid",
+        "late": false, "confirmations": 0, "contested": false, "marked": false, "refunds": [],
     });
     assert_eq!(settlement(&shop, &id), expected);
     node.mine(2);
@@ -150,6 +151,54 @@ fn a_payment_before_the_first_contact_with_a_node_is_seen() {
     assert_eq!(shop.payments(&id)[0]["state"], "mined");
 }
 
+/// Checks that an invoice is the only one that needs a decision, everywhere.
+fn check_listed(shop: &Merchant, id: &str) {
+    let listed = shop.get("/api/v1/invoices?attention=true");
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["id"], id);
+    assert_eq!(shop.get("/api/v1/invoices?attention=true&state=paid"), json!([]));
+    assert_eq!(shop.site.cli_json(&["invoice", "list", "--attention"])[0]["id"], id);
+    let done = shop.site.cli(&["status"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stdout.contains("1 invoice needs a decision"), "{}", done.stdout);
+    let shown = shop.site.cli_ok(&["invoice", "get", id]);
+    assert!(shown.contains("received     6000\n"), "{shown}");
+}
+
+/// An invoice that is found by its reference and by its payment, and paid as its checkout says. The
+/// wallet sees the payment, because it watches the address that it has shown.
+#[test]
+fn a_checkout_says_how_to_pay() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let body = json!({ "satoshis": 5_000, "reference": "order 7/ä" }).to_string();
+    let reply = shop.server.wallet().post("/api/v1/invoices", body);
+    let id = json_of(&reply)["id"].as_str().unwrap().to_owned();
+    let checkout = || shop.get(&format!("/api/v1/invoices/{id}/checkout"));
+    let told = checkout();
+    let text = |member: &str| told[member].as_str().unwrap().to_owned();
+    let (address, page) = (text("address"), text("pageUrl"));
+    assert_eq!(text("paymentUrl"), shop.payment_url(&id));
+    assert_eq!(text("qrUrl"), format!("{page}/qr.svg"));
+    assert!(text("bip21").starts_with(&format!("bitcoin:{address}?sv&amount=0.00005&r=")));
+    let script = Address::parse(&address, Network::Regtest).unwrap().locking_script();
+    let transaction = payment(&purse, vec![output(5_000, &script)]);
+    send(&node, &transaction);
+    wait_until("it is seen", || shop.state(&id) == "paid");
+    let told = checkout();
+    let nulls = ["address", "bip21", "qrUrl"].map(|member| told[member].is_null());
+    assert_eq!((nulls, &told["pageUrl"]), ([true; 3], &json!(page)));
+    let txid = transaction.txid().to_string();
+    for found in [["--reference", "order 7/ä"], ["--txid", txid.as_str()], ["--state", "paid"]] {
+        let listed = shop.site.cli_json(&[&["invoice", "list"][..], &found].concat());
+        assert_eq!(listed[0]["id"], id.as_str(), "{found:?}");
+    }
+    assert_eq!(shop.site.cli_json(&["invoice", "list", "--reference", "order"]), json!([]));
+    let receipt = shop.server.payments().get(&format!("/pay/{id}")).body;
+    assert!(receipt.contains(&txid) && receipt.contains("id=\"receipt\""), "{receipt}");
+    assert!(!receipt.contains("order 7"), "payers do not see the reference");
+}
+
 #[test]
 fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_deleted() {
     let (node, purse) = publishing_node(3);
@@ -162,6 +211,11 @@ fn late_payments_are_held_until_somebody_decides_and_deleted_invoices_stay_delet
     let members = ["paidSatoshis", "dueSatoshis", "overpaidSatoshis", "late", "marked"];
     let told = members.map(|member| told[member].clone());
     assert_eq!(json!(told), json!([6_000, 5_000, 1_000, true, false]));
+    let told = settlement(&shop, &late);
+    let members = ["receivedSatoshis", "countedSatoshis", "refundedSatoshis", "surplusSatoshis"];
+    assert_eq!(json!(members.map(|member| &told[member])), json!([6_000, 0, 0, 6_000]));
+    assert!(told["next"].as_str().unwrap().starts_with("decide: 6000 satoshis"), "{told}");
+    check_listed(&shop, &late);
     let mark =
         |body: &str| shop.server.wallet().post(&format!("/api/v1/invoices/{late}/mark"), body);
     assert_eq!(mark(r#"{"state":"expired"}"#).status, 400);

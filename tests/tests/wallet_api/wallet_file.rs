@@ -86,7 +86,7 @@ fn config_show_prints_the_settings_of_the_wallet() {
         "connections": 1024, "connectionsPerPeer": 64, "requestsPerSecond": 20,
         "requestBurst": 100, "limitLoopback": false, "trustedProxies": [],
         "streams": 512, "streamsPerPeer": 4,
-        "page": { "enabled": true, "browserWallets": true, "embedders": [] },
+        "page": { "enabled": true, "browserWallets": true, "embedders": [], "showReference": false },
     });
     assert_eq!(shown["payments"], payments);
     let merchant = json!({
@@ -106,6 +106,7 @@ fn config_show_prints_the_settings_of_the_wallet() {
         "streams": 9, "streamsPerPeer": 2,
         "page": {
             "enabled": false, "browserWallets": false, "embedders": ["https://shop.example"],
+            "showReference": true,
         },
     });
     let site = Site::with(json!({"wallet": wallet, "payments": payments}));

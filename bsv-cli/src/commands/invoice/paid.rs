@@ -49,12 +49,14 @@ impl ShowArguments {
             [
                 format!("Invoice {} is {}\n", self.id, it.state),
                 line("satoshis", it.satoshis),
-                line("paid", it.paid_satoshis),
+                line("received", it.received_satoshis),
+                line("counted", it.counted_satoshis),
+                line("refunded", it.refunded_satoshis),
                 line("due", it.due_satoshis),
-                line("overpaid", it.overpaid_satoshis),
+                line("surplus", it.surplus_satoshis),
                 line("confirmations", optional(it.confirmations)),
                 line("notes", notes.join(", ")),
-                line("refunds", it.refunds.len()),
+                line("next", it.next),
             ]
             .concat()
         })

@@ -60,6 +60,8 @@ pub enum EventData {
         satoshis: u64,
         /// The sum of the payments that counted at that time.
         paid_satoshis: u64,
+        /// The same sum, under the name that settlements have for it.
+        received_satoshis: u64,
     },
     /// A payment of an invoice, or the change of the invoice by that payment.
     Payment {
@@ -181,6 +183,10 @@ pub struct EventPayment {
     pub paid_satoshis: u64,
     /// What is still due after this payment.
     pub due_satoshis: u64,
+    /// The same sum as `paid_satoshis`, under the name that settlements have for it.
+    pub received_satoshis: u64,
+    /// The part of it that counts towards the invoice.
+    pub counted_satoshis: u64,
     /// Whether the transaction was first seen after the invoice had expired.
     pub late: bool,
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::MAX_SECRET_GRACE;
+use crate::model::event::EventKind;
 use crate::model::fields::{BodyError, FieldErrors, Members};
 
 /// How long a former secret signs if the owner does not say.
@@ -106,6 +107,33 @@ impl SecretDraft {
         }
         members.into_errors().into_result()?;
         Ok(Self { grace })
+    }
+}
+
+/// A request for a test of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TestDraft {
+    /// The kind of the sample event to send. `None` stands for the test message.
+    pub sample: Option<EventKind>,
+}
+
+impl TestDraft {
+    /// Reads the body of `POST /api/v1/webhooks/{id}/test`: optionally `type`. An empty body is an
+    /// empty object.
+    pub fn from_json(body: &[u8]) -> Result<Self, BodyError> {
+        if body.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let mut members = Members::parse(body)?;
+        let mut draft = Self::default();
+        if let Some(name) = members.text("type").filter(|name| name != "webhook.test") {
+            draft.sample = EventKind::ALL.iter().copied().find(|kind| kind.name() == name);
+            if draft.sample.is_none() {
+                members.reject("type", "must be a type of event, such as invoice.paid");
+            }
+        }
+        members.into_errors().into_result()?;
+        Ok(draft)
     }
 }
 

@@ -148,7 +148,10 @@ pub(crate) fn check_webhook_url(text: &str, settings: &WalletSettings) -> Result
     let url = Url::parse(text).map_err(|error| format!("must be a URL: {error}"))?;
     let is_opened = !settings.webhook_networks.is_empty();
     if url.scheme() != "https" && !(url.scheme() == "http" && is_opened) {
-        let also = if is_opened { " or http://" } else { "" };
+        let also = match is_opened {
+            true => " or http://",
+            false => ", unless [webhooks] allowNetworks opens the network that it leads to",
+        };
         return Err(format!("must begin with https://{also}"));
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -159,8 +162,8 @@ pub(crate) fn check_webhook_url(text: &str, settings: &WalletSettings) -> Result
     match outbound.guard(&url, reach(&url)) {
         Ok(_) => Ok(()),
         Err(BlockedAddress) => {
-            Err("must lead over https to a public address, or to a network that is open to \
-                 webhooks, and not to this service"
+            Err("must lead over https to a public address, or to a network that [webhooks] \
+                 allowNetworks opens, and not to this service"
                 .to_owned())
         }
     }

@@ -88,7 +88,7 @@ pub(super) fn wallet(
     is_send(wallet.change_webhook(any(), any()));
     is_send(wallet.rotate_webhook_secret(any(), any()));
     is_send(wallet.delete_webhook(any()));
-    is_send(wallet.test_webhook(any()));
+    is_send(wallet.test_webhook(any(), None));
     is_send(wallet.delivery(any(), any()));
     is_send(wallet.deliveries(any()));
     is_send(wallet.redeliver(any(), any()));

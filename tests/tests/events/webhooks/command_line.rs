@@ -46,6 +46,14 @@ fn webhooks_are_made_shown_changed_and_deleted_with_a_server_and_without() {
 
         let tested = site.cli_ok(&["webhook", "test", &id]);
         assert!(tested.starts_with("status 200 after "), "{tested}");
+        let tested = site.cli_ok(&["webhook", "trigger", &id, "invoice.paid"]);
+        assert!(tested.starts_with("status 200 after "), "{tested}");
+        let sample = receiver.received().pop().unwrap();
+        let body: Value = serde_json::from_slice(&sample.body).unwrap();
+        assert!(text(&body, "id").starts_with("test_"), "{body}");
+        let data = ["test", "invoiceId", "reference"].map(|member| &body["data"][member]);
+        assert_eq!(json!(data), json!([true, "__test__", null]));
+        assert_eq!(site.cli(&["webhook", "trigger", &id, "invoice.gone"]).code, 1);
         receiver.reply(500);
         let tested = site.cli(&["webhook", "test", &id]);
         assert_eq!((tested.code, tested.stderr.as_str()), (1, ""));
