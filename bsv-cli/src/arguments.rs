@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser,
 use crate::commands::completions::CompletionsArguments;
 use crate::commands::older_generator::OlderGeneratorCommand;
 use crate::commands::{Command, miner};
-use crate::context::{Context, Unattended};
+use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Colors;
 use crate::shared_arguments::height;
@@ -66,6 +66,10 @@ pub(crate) struct CommonArguments {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
           hide_possible_values = true, help = "Show colours: auto (in a terminal, unless NO_COLOR is set), always or never")]
     color: ColorChoice,
+    /// Do not ask. Outside a terminal, a command that would ask needs this, or the setting
+    /// cli.assumeYes
+    #[arg(long, global = true)]
+    yes: bool,
     /// Print only results: no progress, no advice, no hints
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
@@ -81,7 +85,7 @@ impl CommonArguments {
             is_json: self.json,
             is_quiet: self.quiet,
             colors: Colors::new(self.color),
-            unattended: Unattended::Refuse,
+            yes: self.yes,
         }
     }
 

@@ -46,11 +46,11 @@ pub(crate) enum Command {
     User(user::UserCommand),
     /// Pay to a payment URL from the wallet, and print the transaction
     ///
-    /// In a terminal, this asks before it pays. For example: bsv-cli pay URL --max 5000
+    /// This asks before it pays. For example: bsv-cli pay URL --max 5000
     Pay(pay::PayArguments),
     /// Send money to an address, and print the transactions
     ///
-    /// In a terminal, this asks before it sends. For example: bsv-cli send ADDRESS 5000, or bsv-cli
+    /// This asks before it sends. For example: bsv-cli send ADDRESS 5000, or bsv-cli
     /// send ADDRESS all --dry-run
     Send(send::SendArguments),
     /// List, show and cancel payments by the wallet

@@ -18,16 +18,8 @@ pub(crate) struct Context {
     pub(crate) is_json: bool,
     pub(crate) is_quiet: bool,
     pub(crate) colors: Colors,
-    pub(crate) unattended: Unattended,
-}
-
-/// What a question does if nobody can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unattended {
-    /// The question needs `--yes`.
-    Refuse,
-    /// The answer counts as yes.
-    GoOn,
+    /// Whether `--yes` is given.
+    pub(crate) yes: bool,
 }
 
 /// The stores that a command opens. The command opens no other store.
@@ -44,11 +36,6 @@ impl Context {
     /// The effective settings.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         Config::load(&self.sources)
-    }
-
-    /// The same context with another treatment of questions.
-    pub(crate) fn with_unattended(&self, unattended: Unattended) -> Self {
-        Self { unattended, ..self.clone() }
     }
 
     /// The service with the stores, which must exist.

@@ -15,7 +15,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::pages::Pages;
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, Table, line, optional};
@@ -42,7 +41,7 @@ pub(crate) enum InvoiceCommand {
     Delete(DeleteArguments),
     /// Refund what was paid to an invoice
     ///
-    /// In a terminal, this asks before it sends. For example: bsv-cli invoice refund ID --full
+    /// This asks before it sends. For example: bsv-cli invoice refund ID --full
     Refund(refund::RefundArguments),
 }
 
@@ -85,8 +84,6 @@ pub(crate) struct ListArguments {
 pub(crate) struct DeleteArguments {
     /// The id of the invoice
     id: InvoiceId,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl InvoiceCommand {
@@ -135,7 +132,7 @@ impl DeleteArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
         let effect = format!("Invoice {id} can then neither be paid nor be shown.");
-        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        context.ask(&effect, "Delete it?", "deleted")?;
         let mut service = context.service(Stores::Wallet).await?;
         service.delete(format!("/api/v1/invoices/{id}")).await?;
         context.print(json!({ "deleted": id.as_str() }), || format!("Invoice {id} is deleted\n"))

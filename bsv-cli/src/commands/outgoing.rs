@@ -3,7 +3,6 @@
 use bsv_server::wire::{Beef, Outgoing};
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{line, optional};
@@ -39,8 +38,6 @@ pub(crate) struct ShowArguments {
 pub(crate) struct CancelArguments {
     /// The id of the payment
     id: u64,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl OutgoingCommand {
@@ -118,7 +115,7 @@ impl CancelArguments {
         let effect = format!(
             "One of the coins of payment {id} is spent by another transaction, and its payee is not paid."
         );
-        self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
+        context.ask(&effect, "Cancel it?", "cancelled")?;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("cancelling");
         let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), "{}").await?;

@@ -3,7 +3,6 @@
 use bsv_server::{Grant, wire};
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, optional};
@@ -40,8 +39,6 @@ pub(crate) struct RevokeArguments {
     /// The id of the token: the 8 digits after bsv_
     #[arg(value_parser = token_id)]
     id: String,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl TokenCommand {
@@ -90,7 +87,7 @@ impl RevokeArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
         let effect = format!("Callers with token {id} are then refused.");
-        self.consent.ask(context, &effect, "Revoke it?", "revoked")?;
+        context.ask(&effect, "Revoke it?", "revoked")?;
         let mut service = context.service(Stores::Tokens).await?;
         let answer = service.delete(format!("/control/tokens/{id}")).await?;
         context.print(&answer.body, || format!("Token {id} is revoked\n"))

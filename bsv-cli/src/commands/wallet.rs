@@ -3,7 +3,6 @@
 use bsv_server::wire;
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, line, number, optional, printable, text};
@@ -49,10 +48,7 @@ pub(crate) struct ReceiptsArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WordsArguments {
-    #[command(flatten)]
-    consent: Consent,
-}
+pub(crate) struct WordsArguments {}
 
 #[derive(Debug, Args)]
 pub(crate) struct AcceptClockArguments {}
@@ -144,7 +140,7 @@ fn receipt_id(text: &str) -> Result<String, String> {
 impl WordsArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let effect = "Whoever sees the words can take the money.";
-        self.consent.ask(context, effect, "Print them?", "printed")?;
+        context.ask(effect, "Print them?", "printed")?;
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post("/control/wallet/backup-words", "{}").await?;
         let words = answer.value()?;

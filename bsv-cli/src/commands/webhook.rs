@@ -9,7 +9,6 @@ use serde_json::json;
 
 use self::deliveries::path;
 use super::event;
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{line, optional};
@@ -86,8 +85,6 @@ pub(crate) struct DisableArguments {
 pub(crate) struct DeleteArguments {
     /// The id of the webhook
     id: WebhookId,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
@@ -196,7 +193,7 @@ impl DeleteArguments {
         let id = self.id;
         let effect =
             format!("Webhook {id} receives no more events, including those not yet delivered.");
-        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        context.ask(&effect, "Delete it?", "deleted")?;
         let mut service = context.service(Stores::Wallet).await?;
         service.delete(path(id)).await?;
         let json = json!({ "deleted": id.to_string() });

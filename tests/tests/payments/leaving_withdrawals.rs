@@ -320,7 +320,7 @@ fn the_command_line_sends_after_a_confirmation() {
     for line in ["paid to      withdrawal 3", "satoshis     "] {
         assert!(shown.contains(line), "{shown}");
     }
-    let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--json"]);
+    let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--yes", "--json"]);
     let error: Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_eq!((refused.code, &error["code"]), (1, &json!("too-small")));
     for wrong in [&["send", ADDRESS][..], &["send", ADDRESS, "0"], &["send", ADDRESS, "ALL"]] {

@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::json;
 
 use super::pages::Pages;
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{Table, line, optional};
@@ -21,8 +20,6 @@ pub(crate) struct ShowArguments {
 pub(crate) struct MarkArguments {
     /// The id of the invoice
     id: InvoiceId,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl ShowArguments {
@@ -66,7 +63,7 @@ impl MarkArguments {
         let id = self.id;
         let effect =
             format!("Invoice {id} then counts as paid for good, regardless of what was received.");
-        self.consent.ask(context, &effect, "Mark it as paid?", "marked")?;
+        context.ask(&effect, "Mark it as paid?", "marked")?;
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("/api/v1/invoices/{id}/mark");
         let answer = service.post(path, json!({ "state": "paid" })).await?;

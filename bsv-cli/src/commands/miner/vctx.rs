@@ -6,8 +6,7 @@ use bsv_tx::OutPoint;
 use clap::Args;
 use serde_json::Value;
 
-use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, number, text};
 use crate::shared_arguments::Name;
@@ -25,9 +24,6 @@ pub(crate) struct VctxArguments {
     /// Show what would be swept, and send nothing
     #[arg(long, requires = "sweep")]
     dry_run: bool,
-    /// Do not ask before sweeping. Required outside a terminal
-    #[arg(long, requires = "sweep")]
-    yes: bool,
 }
 
 impl VctxArguments {
@@ -73,9 +69,7 @@ impl VctxArguments {
             return context.print(&answer.body, || format!("{effect}\n"));
         }
         if !matches!(planned["state"].as_str(), Some("inMempool" | "mined")) {
-            // The older generator's names do not ask, but a sweep must be confirmed.
-            let context = &context.with_unattended(Unattended::Refuse);
-            Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
+            context.ask(&effect, "Send?", "sent")?;
         }
         asked.dry_run = false;
         let waiting = context.wait("sending");
