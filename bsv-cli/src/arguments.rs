@@ -73,7 +73,7 @@ pub(crate) struct CommonArguments {
     /// Print only results: no progress, no advice, no hints
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Log to standard error; twice for more detail
+    /// Show tables whole and times exactly, and log to standard error; twice for more detail
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -84,6 +84,7 @@ impl CommonArguments {
             sources: ConfigSources { file: self.config.clone(), data_dir: self.data_dir.clone() },
             is_json: self.json,
             is_quiet: self.quiet,
+            is_verbose: self.verbose > 0,
             colors: Colors::new(self.color),
             yes: self.yes,
         }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bsv_server::{Config, ConfigError, ConfigSources, Create};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::error::CliError;
-use crate::output::{self, Colors, Table};
+use crate::output::{self, Colors, Column, Table, terminal_width};
 use crate::service::Service;
 
 /// The sources of the settings, and the form of results.
@@ -17,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) sources: ConfigSources,
     pub(crate) is_json: bool,
     pub(crate) is_quiet: bool,
+    /// Whether everything is shown in full.
+    pub(crate) is_verbose: bool,
     pub(crate) colors: Colors,
     /// Whether `--yes` is given.
     pub(crate) yes: bool,
@@ -93,8 +97,22 @@ impl Context {
     }
 
     /// An empty table for standard output.
-    pub(crate) fn table(&self, header: &[&str]) -> Table {
-        Table::new(header, self.colors.stdout)
+    pub(crate) fn table(&self, columns: &'static [Column]) -> Table {
+        let width = terminal_width().filter(|_| self.is_brief());
+        Table::new(columns, self.colors.stdout, width)
+    }
+
+    /// Whether a person reads the result, and has not asked for everything in full.
+    pub(crate) fn is_brief(&self) -> bool {
+        !self.is_verbose && io::stdout().is_terminal()
+    }
+
+    /// A time: to a person in short, such as 28 Nov 11:09.
+    pub(crate) fn time(&self, exact: &str) -> String {
+        match exact.parse().ok().filter(|_| self.is_brief()) {
+            Some(moment) => output::short_time(moment, Timestamp::now(), TimeZone::system()),
+            None => exact.to_owned(),
+        }
     }
 
     /// Shows on a terminal that work is going on, until dropped.

@@ -1,6 +1,7 @@
 //! The form of results.
 
 mod table;
+mod time;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +12,8 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::table::Table;
+pub(crate) use self::table::{Column, Table, terminal_width};
+pub(crate) use self::time::short_time;
 
 /// Prints a whole answer.
 pub(crate) fn print(text: &str) -> io::Result<()> {

@@ -8,15 +8,23 @@ use clap::Subcommand;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, printable};
+use crate::output::{self, Column, printable};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List what happened to keys and to access
+    /// List what happened to keys and to access, the newest first
     List,
     /// Check that each entry carries the hash of the entry before it
     Verify,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("log"),
+    Column::number("number"),
+    Column::whole("at"),
+    Column::whole("event"),
+    Column::key("subject", 13),
+];
 
 impl AuditCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -48,16 +56,18 @@ async fn list(context: &Context) -> Result<(), CliError> {
             after = last.number;
             entries.extend(page);
         }
+        entries.reverse();
         all.insert(log, entries);
     }
     context.print(output::json(&all), || {
-        let mut table = context.table(&["log", "number", "at", "event", "subject"]);
-        for log in &logs {
-            for AuditEntry { number, at, event, subject, .. } in &all[log] {
-                table.add([log, number, at, event, subject]);
-            }
+        let mut table = context.table(COLUMNS);
+        let mut entries: Vec<_> =
+            all.iter().flat_map(|(log, all)| all.iter().map(move |entry| (log, entry))).collect();
+        entries.sort_by(|(_, one), (_, other)| other.at.cmp(&one.at));
+        for (log, AuditEntry { number, at, event, subject, .. }) in entries {
+            table.add([log, number, &context.time(at), event, subject]);
         }
-        table.to_string()
+        table.take()
     })
 }
 

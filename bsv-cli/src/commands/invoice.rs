@@ -15,9 +15,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::pages::Pages;
+#[cfg(test)]
+pub(super) use self::paid::PAYMENT_COLUMNS;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, Table, line, optional};
+use crate::output::{self, Column, Table, line, optional};
 use crate::service::Answer;
 use crate::shared_arguments::Expiry;
 
@@ -29,7 +31,7 @@ pub(crate) enum InvoiceCommand {
     Create(CreateArguments),
     /// Show an invoice, its payment URL and its payment page
     Get(GetArguments),
-    /// List invoices in the order of their creation
+    /// List invoices, the newest first
     List(ListArguments),
     /// Show the payments for an invoice, one by one
     Payments(paid::ShowArguments),
@@ -75,9 +77,9 @@ pub(crate) struct ListArguments {
     /// The most invoices to list [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// List the newest invoices first
+    /// List the oldest invoices first
     #[arg(long)]
-    newest_first: bool,
+    oldest_first: bool,
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +87,14 @@ pub(crate) struct DeleteArguments {
     /// The id of the invoice
     id: InvoiceId,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::whole("state"),
+    Column::number("satoshis"),
+    Column::whole("expires"),
+    Column::words("reference and description", 25),
+];
 
 impl InvoiceCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -175,12 +185,11 @@ const PAGE: u64 = 1000;
 
 impl ListArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let header = ["id", "state", "satoshis", "expires", "reference and description"];
         let pages = Pages {
             first: self.first_page(),
             limit: self.limit.unwrap_or(u64::MAX),
-            table: &|is_continued| context.table(&header).continued(is_continued, &[12, 7, 16, 27]),
-            add: &add_invoice,
+            columns: COLUMNS,
+            add: &|table, invoice| add_invoice(context, table, invoice),
             none: "There is no such invoice\n",
         };
         pages.print(context).await
@@ -191,16 +200,16 @@ impl ListArguments {
         if let Some(state) = self.state {
             path.push_str(&format!("&state={state}"));
         }
-        if self.newest_first {
+        if !self.oldest_first {
             path.push_str("&order=desc");
         }
         path
     }
 }
 
-fn add_invoice(table: &mut Table, invoice: &Invoice) {
+fn add_invoice(context: &Context, table: &mut Table, invoice: &Invoice) {
     let Invoice { id, state, satoshis, expires_at, reference, description, .. } = invoice;
     let words = [reference, description].into_iter().flatten().map(String::as_str);
     let words: Vec<_> = words.filter(|words| !words.is_empty()).collect();
-    table.add([id, state, satoshis, expires_at, &words.join("  ")]);
+    table.add([id, state, satoshis, &context.time(expires_at), &words.join("  ")]);
 }

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{line, optional};
+use crate::output::{Column, line, optional};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutgoingCommand {
@@ -40,6 +40,17 @@ pub(crate) struct CancelArguments {
     id: u64,
 }
 
+pub(super) const COLUMNS: &[Column] = &[
+    Column::number("id"),
+    Column::whole("state"),
+    Column::number("satoshis"),
+    Column::number("fee").unless_narrow(2),
+    Column::number("block").unless_narrow(0),
+    Column::key("transaction", 13).unless_narrow(1),
+    // An address stays whole.
+    Column::key("paid to", 34),
+];
+
 impl OutgoingCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
@@ -60,14 +71,13 @@ impl ListArguments {
             if payments.is_empty() {
                 return "There is no payment\n".to_owned();
             }
-            let header = ["id", "state", "satoshis", "fee", "block", "transaction", "paid to"];
-            let mut table = context.table(&header);
+            let mut table = context.table(COLUMNS);
             for payment in &payments {
                 let Outgoing { id, state, satoshis, fee, block_height, txid, .. } = payment;
                 let block = optional(*block_height);
                 table.add([id, state, satoshis, fee, &block, txid, &recipient(payment)]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }

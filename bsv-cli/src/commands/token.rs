@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, optional};
+use crate::output::{self, Column, optional};
 use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
@@ -41,6 +41,14 @@ pub(crate) struct RevokeArguments {
     id: String,
 }
 
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::words("label", 16),
+    Column::words("scopes", 16),
+    Column::whole("created"),
+    Column::whole("expires"),
+];
+
 impl TokenCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
@@ -73,13 +81,14 @@ async fn list(context: &Context) -> Result<(), CliError> {
         if tokens.is_empty() {
             return "There is no token: make one with token create\n".to_owned();
         }
-        let mut table = context.table(&["id", "label", "scopes", "created", "expires"]);
+        let mut table = context.table(COLUMNS);
         for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in &tokens {
             let expired = if *is_expired { "expired " } else { "" };
-            let expiry = expired.to_owned() + &optional(expires_at.as_ref());
-            table.add([id, label, &scopes.join(" "), created_at, &expiry]);
+            let expiry = optional(expires_at.as_ref().map(|at| context.time(at)));
+            let expiry = expired.to_owned() + &expiry;
+            table.add([id, label, &scopes.join(" "), &context.time(created_at), &expiry]);
         }
-        table.to_string()
+        table.take()
     })
 }
 

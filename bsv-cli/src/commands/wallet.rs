@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, line, number, optional, printable, text};
+use crate::output::{self, Column, line, number, optional, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
@@ -70,6 +70,16 @@ pub(crate) struct FaucetArguments {
     url: String,
 }
 
+pub(super) const RECEIPT_COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::key("transaction", 13),
+    Column::number("output").unless_narrow(0),
+    Column::number("satoshis"),
+    Column::whole("state"),
+    Column::number("block").unless_narrow(1),
+    Column::number("user").unless_narrow(2),
+];
+
 impl WalletCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
@@ -116,14 +126,13 @@ impl ReceiptsArguments {
             if receipts.is_empty() {
                 return "There is no receipt without an invoice\n".to_owned();
             }
-            let header = ["id", "transaction", "output", "satoshis", "state", "block", "user"];
-            let mut table = context.table(&header);
+            let mut table = context.table(RECEIPT_COLUMNS);
             for wire::UnassignedReceipt { receipt, user } in &receipts {
                 let wire::Receipt { id, txid, vout, satoshis, state, block_height, .. } = receipt;
                 let (block, user) = (optional(*block_height), optional(*user));
                 table.add([id, txid, vout, satoshis, state, &block, &user]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }

@@ -7,11 +7,13 @@ use bsv_server::wire::{Attempt, Webhook, WebhookSecret};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+#[cfg(test)]
+pub(super) use self::deliveries::COLUMNS as DELIVERY_COLUMNS;
 use self::deliveries::path;
 use super::event;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{line, optional};
+use crate::output::{Column, line, optional};
 use crate::service::Answer;
 
 #[derive(Debug, Subcommand)]
@@ -103,6 +105,15 @@ pub(crate) struct TestArguments {
     id: WebhookId,
 }
 
+pub(super) const COLUMNS: &[Column] = &[
+    Column::number("id"),
+    Column::whole("state"),
+    Column::number("behind"),
+    Column::words("types", 12),
+    Column::key("url", 24),
+    Column::words("description", 12).unless_narrow(0),
+];
+
 impl WebhookCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
@@ -152,11 +163,11 @@ async fn list(context: &Context) -> Result<(), CliError> {
         if webhooks.is_empty() {
             return "There is no webhook: make one with webhook create\n".to_owned();
         }
-        let mut table = context.table(&["id", "state", "behind", "types", "url", "description"]);
+        let mut table = context.table(COLUMNS);
         for Webhook { id, state, behind, types, url, description, .. } in &webhooks {
             table.add([id, state, behind, types, url, description]);
         }
-        table.to_string()
+        table.take()
     })
 }
 

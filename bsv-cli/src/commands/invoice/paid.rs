@@ -8,7 +8,7 @@ use serde_json::json;
 use super::pages::Pages;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Table, line, optional};
+use crate::output::{Column, Table, line, optional};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -22,13 +22,20 @@ pub(crate) struct MarkArguments {
     id: InvoiceId,
 }
 
+pub(in crate::commands) const PAYMENT_COLUMNS: &[Column] = &[
+    Column::key("transaction", 13),
+    Column::number("output"),
+    Column::number("satoshis"),
+    Column::whole("state"),
+    Column::number("block"),
+];
+
 impl ShowArguments {
     pub(crate) async fn payments(self, context: &Context) -> Result<(), CliError> {
-        let header = ["transaction", "output", "satoshis", "state", "block"];
         let pages = Pages {
             first: format!("/api/v1/invoices/{}/payments", self.id),
             limit: u64::MAX,
-            table: &|is_continued| context.table(&header).continued(is_continued, &[64, 6, 16, 9]),
+            columns: PAYMENT_COLUMNS,
             add: &add_payment,
             none: "Nothing was paid for this invoice\n",
         };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, printable, text};
+use crate::output::{Column, elements, field, printable, text};
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
 
@@ -30,6 +30,15 @@ pub(crate) struct ShowArguments {
     #[command(flatten)]
     name: Name,
 }
+
+pub(in crate::commands) const COLUMNS: &[Column] = &[
+    Column::whole("alias"),
+    Column::whole("protocol").unless_narrow(2),
+    Column::key("miner id", 13),
+    Column::number("keys").unless_narrow(1),
+    Column::key("VCTx or revocation key", 22).unless_narrow(0),
+    Column::words("announced", 12).unless_narrow(3),
+];
 
 impl CreateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -59,9 +68,7 @@ impl ListArguments {
             if elements(&identities).is_empty() {
                 return "There is no identity: make one with miner create\n".to_owned();
             }
-            let vctx_or_key = "VCTx or revocation key";
-            let header = ["alias", "protocol", "miner id", "keys", vctx_or_key, "announced"];
-            let mut table = context.table(&header);
+            let mut table = context.table(COLUMNS);
             for identity in elements(&identities) {
                 table.add([
                     &text(identity, "alias"),
@@ -72,7 +79,7 @@ impl ListArguments {
                     &announced(identity),
                 ]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }
