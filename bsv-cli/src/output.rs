@@ -103,6 +103,11 @@ pub(crate) fn optional(value: Option<impl Display>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
+/// A number of things, in the singular or in the plural.
+pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// A result of the command line's own.
 pub(crate) fn json(result: &impl Serialize) -> String {
     serde_json::to_string(result).expect("results consist of texts, numbers and lists")

@@ -60,6 +60,9 @@ async fn list(context: &Context) -> Result<(), CliError> {
         all.insert(log, entries);
     }
     context.print(output::json(&all), || {
+        if all.values().all(Vec::is_empty) {
+            return "There is no entry\n".to_owned();
+        }
         let mut table = context.table(COLUMNS);
         let mut entries: Vec<_> =
             all.iter().flat_map(|(log, all)| all.iter().map(move |entry| (log, entry))).collect();
@@ -85,7 +88,11 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     context.print(output::json(&all), || {
         let line = |log: &&str| {
             let AuditCheck { entries, head, .. } = &all[log];
-            format!("{log:<7} {entries} entries fit, the last one is {head}\n")
+            match entries {
+                0 => format!("{log:<7} there is no entry\n"),
+                1 => format!("{log:<7} 1 entry fits: {head}\n"),
+                _ => format!("{log:<7} {entries} entries fit, the last one is {head}\n"),
+            }
         };
         logs.iter().map(line).collect()
     })?;

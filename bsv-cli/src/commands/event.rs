@@ -72,6 +72,9 @@ impl ListArguments {
             let wait = match next < last {
                 true => 0,
                 false if self.follow => WAIT,
+                false if last == 0 && !context.is_json => {
+                    return Ok(output::print("There is no event\n")?);
+                }
                 false => return Ok(()),
             };
             let path = format!("/api/v1/events?after={next}{LIMIT}&wait={wait}&log={log}");

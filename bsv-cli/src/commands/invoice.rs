@@ -30,7 +30,8 @@ pub(crate) enum InvoiceCommand {
     /// In a terminal, this also shows a QR code of the payment page for the customer.
     Create(CreateArguments),
     /// Show an invoice, its payment URL and its payment page
-    Get(GetArguments),
+    #[command(alias = "get")]
+    Show(ShowArguments),
     /// List invoices, the newest first
     List(ListArguments),
     /// Show the payments for an invoice, one by one
@@ -64,7 +65,7 @@ pub(crate) struct CreateArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GetArguments {
+pub(crate) struct ShowArguments {
     /// The id of the invoice
     id: InvoiceId,
 }
@@ -100,7 +101,7 @@ impl InvoiceCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Create(arguments) => arguments.run(context).await,
-            Self::Get(arguments) => arguments.run(context).await,
+            Self::Show(arguments) => arguments.run(context).await,
             Self::List(arguments) => arguments.run(context).await,
             Self::Payments(arguments) => arguments.payments(context).await,
             Self::Settlement(arguments) => arguments.settlement(context).await,
@@ -131,7 +132,7 @@ impl CreateArguments {
     }
 }
 
-impl GetArguments {
+impl ShowArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         show(context, &service.get(format!("/api/v1/invoices/{}", self.id)).await?)

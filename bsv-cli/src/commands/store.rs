@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::counted;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -57,7 +58,9 @@ impl MoveArguments {
         let waiting = context.wait("copying the wallet");
         let rows = move_wallet(&config, target).await?;
         drop(waiting);
-        context.print(json!({ "rows": rows }), || format!("The wallet is moved: {rows} rows\n"))?;
+        context.print(json!({ "rows": rows }), || {
+            format!("The wallet is moved: {}\n", counted(rows, "row", "rows"))
+        })?;
         context.advise(if is_file {
             "Remove wallet.store from the settings before you start the server."
         } else {

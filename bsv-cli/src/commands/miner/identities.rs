@@ -42,7 +42,7 @@ pub(in crate::commands) const COLUMNS: &[Column] = &[
 
 impl CreateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let identity = NewIdentity { alias: alias.to_string(), protocol: Some(self.protocol) };
         let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let (keystore, path) = (self.revocation_keystore, "/control/minerids");
@@ -87,7 +87,7 @@ impl ListArguments {
 impl ShowArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Identities).await?;
-        let answer = service.get(format!("/control/minerids/{}", self.name.alias)).await?;
+        let answer = service.get(format!("/control/minerids/{}", self.name.alias())).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || describe("Alias", &identity))
     }

@@ -53,7 +53,7 @@ pub(crate) struct UpgradeArguments {
 
 impl IdArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let key = service.get(format!("/minerid/{alias}")).await?.body;
         let json = json!({ "alias": alias.as_str(), "minerId": key });
@@ -63,7 +63,7 @@ impl IdArguments {
 
 impl RotateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         if self.force {
             let effect = format!(
                 "Alias \"{alias}\" gets a new key, which the last key seen in a block vouches for. Keys announced \
@@ -86,7 +86,7 @@ impl RotateArguments {
 
 impl RotateRevocationKeyArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/revocation-key");
         let keystore = self.revocation_keystore;
@@ -102,7 +102,7 @@ impl RotateRevocationKeyArguments {
 
 impl ConfirmArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let effect = format!(
             "Alias \"{alias}\" stops announcing its changes: nodes that have not seen them in a block \
              will not accept its later documents."
@@ -118,7 +118,7 @@ impl ConfirmArguments {
 
 impl UpgradeArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let effect =
             format!("Alias \"{alias}\" is then of protocol 1.0, and cannot go back to 0.2.");
         context.ask(&effect, "Upgrade it?", "upgraded")?;

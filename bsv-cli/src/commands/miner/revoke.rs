@@ -61,12 +61,12 @@ impl RevokeArguments {
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = &self.name.alias;
         let revoked = match (self.back_to, self.all) {
             (Some(key), _) => Revoked::BackTo(key),
             (None, true) => Revoked::All,
             (None, false) => Revoked::Vctx,
         };
+        let alias = &self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let identity = service.get(format!("/control/minerids/{alias}")).await?.value()?;
         check_protocol(alias, revoked, &identity)?;
@@ -99,7 +99,7 @@ impl RevokeArguments {
 
 impl DeleteArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let (alias, with_keys) = (self.name.alias, self.with_keys);
+        let (alias, with_keys) = (self.name.alias(), self.with_keys);
         let keys = if with_keys { "its keys are deleted" } else { "its keys stay in the keystore" };
         let effect = format!("Alias \"{alias}\" is deleted and cannot be used again; {keys}.");
         context.ask_for_alias(&effect, &alias, "deleted")?;

@@ -28,10 +28,11 @@ pub(crate) struct VctxArguments {
 
 impl VctxArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias();
+        let sweep = Sweep { alias: &alias, outpoint: self.outpoint, dry_run: self.dry_run };
         if let Some(address) = &self.sweep {
-            return self.sweep(context, address).await;
+            return sweep.run(context, address).await;
         }
-        let alias = self.name.alias;
         let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
         let funding = output::json(&wire::Vctx { outpoint });
         let mut service = context.service(Stores::Identities).await?;
@@ -55,9 +56,18 @@ impl VctxArguments {
         })?;
         context.advise("Keep it unspent: spending it revokes the identity.")
     }
+}
 
-    async fn sweep(&self, context: &Context, address: &str) -> Result<(), CliError> {
-        let alias = &self.name.alias;
+/// Sending the coins in a VCTx to an address.
+struct Sweep<'a> {
+    alias: &'a Alias,
+    outpoint: Option<OutPoint>,
+    dry_run: bool,
+}
+
+impl Sweep<'_> {
+    async fn run(&self, context: &Context, address: &str) -> Result<(), CliError> {
+        let alias = self.alias;
         let path = format!("/control/minerids/{alias}/vctx/sweep");
         let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
         let mut asked = wire::Sweep { address: address.to_owned(), outpoint, dry_run: true };

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Column, line, optional, printable};
+use crate::output::{Column, counted, line, optional, printable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -153,6 +153,9 @@ impl ReplayArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post(format!("{}/replay", path(id)), range).await?;
         let Replayed { count } = answer.read()?;
-        context.print(&answer.body, || format!("{count} events are sent again to webhook {id}\n"))
+        context.print(&answer.body, || {
+            let events = counted(count, "event is", "events are");
+            format!("{events} sent again to webhook {id}\n")
+        })
     }
 }
