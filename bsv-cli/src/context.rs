@@ -98,13 +98,22 @@ impl Context {
 
     /// An empty table for standard output.
     pub(crate) fn table(&self, columns: &'static [Column]) -> Table {
-        let width = terminal_width().filter(|_| self.is_brief());
-        Table::new(columns, self.colors.stdout, width)
+        Table::new(columns, self.colors.stdout, self.width())
+    }
+
+    /// The width that lines are made to fit, if any.
+    pub(crate) fn width(&self) -> Option<usize> {
+        terminal_width().filter(|_| self.is_brief())
     }
 
     /// Whether a person reads the result, and has not asked for everything in full.
     pub(crate) fn is_brief(&self) -> bool {
         !self.is_verbose && io::stdout().is_terminal()
+    }
+
+    /// A key or a hash: to a person shortened in the middle.
+    pub(crate) fn key(&self, whole: String) -> String {
+        if self.is_brief() { output::short_key(&whole) } else { whole }
     }
 
     /// A time: to a person in short, such as 28 Nov 11:09.

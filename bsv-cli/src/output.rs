@@ -12,7 +12,7 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::table::{Column, Table, terminal_width};
+pub(crate) use self::table::{Column, Table, short_key, terminal_width};
 pub(crate) use self::time::short_time;
 
 /// Prints a whole answer.

@@ -13,6 +13,8 @@ use crate::output::{self, Column, printable};
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// List what happened to keys and to access, the newest first
+    ///
+    /// With --json, the entries of each log are in their order, in which audit verify checks them.
     List,
     /// Check that each entry carries the hash of the entry before it
     Verify,
@@ -56,7 +58,6 @@ async fn list(context: &Context) -> Result<(), CliError> {
             after = last.number;
             entries.extend(page);
         }
-        entries.reverse();
         all.insert(log, entries);
     }
     context.print(output::json(&all), || {

@@ -82,7 +82,9 @@ async fn list(context: &Context) -> Result<(), CliError> {
             return "There is no token: make one with token create\n".to_owned();
         }
         let mut table = context.table(COLUMNS);
-        for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in &tokens {
+        let mut tokens: Vec<_> = tokens.iter().collect();
+        tokens.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+        for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in tokens {
             let expired = if *is_expired { "expired " } else { "" };
             let expiry = optional(expires_at.as_ref().map(|at| context.time(at)));
             let expiry = expired.to_owned() + &expiry;

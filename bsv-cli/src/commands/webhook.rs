@@ -164,7 +164,7 @@ async fn list(context: &Context) -> Result<(), CliError> {
             return "There is no webhook: make one with webhook create\n".to_owned();
         }
         let mut table = context.table(COLUMNS);
-        for Webhook { id, state, behind, types, url, description, .. } in &webhooks {
+        for Webhook { id, state, behind, types, url, description, .. } in webhooks.iter().rev() {
             table.add([id, state, behind, types, url, description]);
         }
         table.take()

@@ -177,6 +177,11 @@ impl Table {
     }
 }
 
+/// A key or a hash that is short enough to stand in a line beside others.
+pub(crate) fn short_key(key: &str) -> String {
+    shortened(key, 17, Fit::Middle(17))
+}
+
 /// A text of at most this width, with a sign where something is left out.
 fn shortened(text: &str, width: usize, fit: Fit) -> String {
     let (front, back) = match fit {

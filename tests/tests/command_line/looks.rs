@@ -172,6 +172,11 @@ fn in_a_terminal_rows_are_single_lines_and_elsewhere_whole() {
     let exact = site.cli_json(&["invoice", "list"])[0]["expiresAt"].as_str().unwrap().to_owned();
     assert!(!shown(&["invoice", "list"]).contains(&exact));
     assert!(shown(&["invoice", "list", "-v"]).contains(&exact));
+    let status = shown(&["status", "--color", "never"]);
+    assert!(status.contains(&key[..8]) && !status.contains(&key), "{status}");
+    for line in shown(&["event", "list"]).lines().filter(|line| !line.contains("words")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
     for whole in [shown(&["miner", "list", "-v"]), site.cli_ok(&["miner", "list"])] {
         assert!(whole.contains(&key), "{whole}");
     }
