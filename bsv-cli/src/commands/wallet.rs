@@ -256,6 +256,6 @@ mod tests {
         assert_eq!(shown.lines().count(), 4);
         assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
         let last = shown.lines().last().unwrap();
-        assert!(last.starts_with("19 abstract   20 ") && last.ends_with("24 abstract"), "{shown}");
+        assert!(last.starts_with("19 abstract  20 ") && last.ends_with("24 abstract"), "{shown}");
     }
 }
