@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, FromArgMatches, Parser,
 use crate::commands::completions::CompletionsArguments;
 use crate::commands::older_generator::OlderGeneratorCommand;
 use crate::commands::{Command, miner};
-use crate::context::{Context, Unattended};
+use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Colors;
 use crate::shared_arguments::height;
@@ -66,10 +66,14 @@ pub(crate) struct CommonArguments {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto,
           hide_possible_values = true, help = "Show colours: auto (in a terminal, unless NO_COLOR is set), always or never")]
     color: ColorChoice,
+    /// Do not ask. Outside a terminal, a command that would ask needs this, or the setting
+    /// cli.assumeYes
+    #[arg(long, global = true)]
+    yes: bool,
     /// Print only results: no progress, no advice, no hints
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Log to standard error; twice for more detail
+    /// Show tables whole and times exactly, and log to standard error; twice for more detail
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
@@ -80,8 +84,9 @@ impl CommonArguments {
             sources: ConfigSources { file: self.config.clone(), data_dir: self.data_dir.clone() },
             is_json: self.json,
             is_quiet: self.quiet,
+            is_verbose: self.verbose > 0,
             colors: Colors::new(self.color),
-            unattended: Unattended::Refuse,
+            yes: self.yes,
         }
     }
 

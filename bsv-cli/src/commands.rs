@@ -46,11 +46,11 @@ pub(crate) enum Command {
     User(user::UserCommand),
     /// Pay to a payment URL from the wallet, and print the transaction
     ///
-    /// In a terminal, this asks before it pays. For example: bsv-cli pay URL --max 5000
+    /// This asks before it pays. For example: bsv-cli pay URL --max 5000
     Pay(pay::PayArguments),
     /// Send money to an address, and print the transactions
     ///
-    /// In a terminal, this asks before it sends. For example: bsv-cli send ADDRESS 5000, or bsv-cli
+    /// This asks before it sends. For example: bsv-cli send ADDRESS 5000, or bsv-cli
     /// send ADDRESS all --dry-run
     Send(send::SendArguments),
     /// List, show and cancel payments by the wallet
@@ -130,5 +130,76 @@ impl Command {
             Self::Store(command) => command.run(context).await,
             Self::Config(arguments) => arguments.run(context).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Column, Table};
+
+    const HASH: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    const KEY: &str = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    const MOST: &str = "2100000000000000";
+    const ALIAS: &str = "an-alias-of-64-characters-an-alias-of-64-characters-an-alias-of-";
+
+    /// The table with one row of the longest cells, and the cells that stay whole.
+    fn check<const N: usize>(columns: &'static [Column], row: [&str; N], whole: &[&str]) {
+        let words = "Words of any length, such as a description of what is sold. ".repeat(9);
+        let row = row.map(|cell| if cell == "words" { words.as_str() } else { cell });
+        for width in [80, 120] {
+            let mut table = Table::new(columns, false, Some(width));
+            table.add(row.each_ref().map(|cell| cell as &dyn std::fmt::Display));
+            let shown = table.take();
+            let lines: Vec<_> = shown.lines().collect();
+            assert_eq!(lines.len(), 2, "{shown}");
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{shown}");
+            assert!(whole.iter().all(|cell| lines[1].contains(cell)), "{shown}");
+            assert_eq!(lines[0].matches('\u{2026}').count(), 0, "{shown}");
+        }
+        let mut table = Table::new(columns, false, None);
+        table.add(row.each_ref().map(|cell| cell as &dyn std::fmt::Display));
+        let shown = table.take();
+        assert!(row.iter().all(|cell| shown.contains(cell.trim_end())), "{shown}");
+    }
+
+    #[test]
+    fn tables_with_the_longest_ids_fit_80_columns() {
+        let (id, time) = ("4294967295", "28 Nov 11:09");
+        check(
+            invoice::COLUMNS,
+            ["CEl4aRNK3xMZ", "pending", MOST, time, "words"],
+            &["CEl4aRNK3xMZ", MOST, time],
+        );
+        check(
+            invoice::PAYMENT_COLUMNS,
+            [HASH, id, MOST, "displaced", "100000000"],
+            &[id, MOST, "displaced"],
+        );
+        let address = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
+        let cells = [id, "cancelling", MOST, "100000000", "100000000", HASH, address];
+        check(outgoing::COLUMNS, cells, &[id, MOST, address]);
+        let expiry = "expired 28 Nov 11:09";
+        check(token::COLUMNS, ["5d1f0c9a", "words", "words", time, expiry], &["5d1f0c9a", expiry]);
+        let url = "https://shop.example/a/very/long/path/of/an/endpoint/that/takes/events/of/17";
+        check(
+            webhook::COLUMNS,
+            [id, "disabled", id, "words", url, "words"],
+            &[id, "disabled", "s/of/17"],
+        );
+        let cells = [id, "delivered", "payment.settlement_changed", "17", "words", time];
+        check(webhook::DELIVERY_COLUMNS, cells, &[id, "payment.settlement_changed"]);
+        let cells = ["4294967295-7", HASH, id, MOST, "displaced", "100000000", id];
+        check(wallet::RECEIPT_COLUMNS, cells, &["4294967295-7", MOST]);
+        check(
+            audit::COLUMNS,
+            ["minerid", id, time, "revocation-key-rotated", ALIAS],
+            &[id, time, "revocation-key-rotated"],
+        );
+        let announced = "rotation, new revocation key, revocation";
+        let cells = [ALIAS, "1.0", KEY, "100", KEY, announced];
+        check(miner::COLUMNS, cells, &[ALIAS]);
+        let cells = ["100", "at least 2016/2016", "words", KEY, "CURRENT", "100000000"];
+        check(miner::scan::COLUMNS, cells, &["at least 2016/2016", "CURRENT"]);
     }
 }

@@ -3,65 +3,49 @@
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use bsv_minerid::Alias;
-use clap::Args;
 
-use crate::context::{Context, Unattended};
+use crate::context::Context;
 use crate::error::CliError;
 
-#[derive(Debug, Default, Args)]
-pub(crate) struct Consent {
-    /// Do not ask. Required outside a terminal
-    #[arg(long)]
-    yes: bool,
-}
-
-impl Consent {
-    pub(crate) fn new(yes: bool) -> Self {
-        Self { yes }
-    }
-
-    /// Whether the user would be asked.
-    pub(crate) fn would_ask(&self) -> bool {
-        !self.yes && is_attended()
+impl Context {
+    /// Whether the answer is yes without a question: by `--yes`, or by the settings where nobody can
+    /// be asked.
+    pub(crate) fn has_consent(&self) -> Result<bool, CliError> {
+        Ok(self.yes || (!is_attended() && self.config()?.assume_yes))
     }
 
     /// Says what would happen and asks for consent. `done` names the action in one word, such as
     /// "revoked".
     pub(crate) fn ask(
         &self,
-        context: &Context,
         effect: &str,
         question: &str,
         done: &'static str,
     ) -> Result<(), CliError> {
-        let question = format!("{effect} {question} [y/N] ");
-        self.ask_for(context, &question, &["y", "Y", "yes"], done)
+        self.ask_for(&format!("{effect} {question} [y/N] "), &["y", "Y", "yes"], done)
     }
 
-    /// Says what would happen and asks for the alias, which nobody types out of habit. Outside a
-    /// terminal this needs `--yes`, whatever the name of the command.
+    /// Says what would happen and asks for the alias, which nobody types out of habit.
     pub(crate) fn ask_for_alias(
         &self,
-        context: &Context,
         effect: &str,
         alias: &Alias,
         done: &'static str,
     ) -> Result<(), CliError> {
-        let context = &context.with_unattended(Unattended::Refuse);
-        let question = format!("{effect} Type the alias to continue: ");
-        self.ask_for(context, &question, &[alias.as_str()], done)
+        self.ask_for(&format!("{effect} Type the alias to continue: "), &[alias.as_str()], done)
     }
 
     fn ask_for(
         &self,
-        context: &Context,
         question: &str,
         consenting: &[&str],
         done: &'static str,
     ) -> Result<(), CliError> {
-        if !self.would_ask() {
-            let is_refused = !self.yes && context.unattended == Unattended::Refuse;
-            return if is_refused { Err(CliError::NeedsYes(done)) } else { Ok(()) };
+        if self.has_consent()? {
+            return Ok(());
+        }
+        if !is_attended() {
+            return Err(CliError::NeedsYes(done));
         }
         match answer_to(question) {
             Ok(answer) if consenting.contains(&answer.trim()) => Ok(()),

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bsv_server::{Config, ConfigError, ConfigSources, Create};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::error::CliError;
-use crate::output::{self, Colors, Table};
+use crate::output::{self, Colors, Column, Table, terminal_width};
 use crate::service::Service;
 
 /// The sources of the settings, and the form of results.
@@ -17,17 +19,11 @@ pub(crate) struct Context {
     pub(crate) sources: ConfigSources,
     pub(crate) is_json: bool,
     pub(crate) is_quiet: bool,
+    /// Whether everything is shown in full.
+    pub(crate) is_verbose: bool,
     pub(crate) colors: Colors,
-    pub(crate) unattended: Unattended,
-}
-
-/// What a question does if nobody can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unattended {
-    /// The question needs `--yes`.
-    Refuse,
-    /// The answer counts as yes.
-    GoOn,
+    /// Whether `--yes` is given.
+    pub(crate) yes: bool,
 }
 
 /// The stores that a command opens. The command opens no other store.
@@ -44,11 +40,6 @@ impl Context {
     /// The effective settings.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         Config::load(&self.sources)
-    }
-
-    /// The same context with another treatment of questions.
-    pub(crate) fn with_unattended(&self, unattended: Unattended) -> Self {
-        Self { unattended, ..self.clone() }
     }
 
     /// The service with the stores, which must exist.
@@ -106,8 +97,31 @@ impl Context {
     }
 
     /// An empty table for standard output.
-    pub(crate) fn table(&self, header: &[&str]) -> Table {
-        Table::new(header, self.colors.stdout)
+    pub(crate) fn table(&self, columns: &'static [Column]) -> Table {
+        Table::new(columns, self.colors.stdout, self.width())
+    }
+
+    /// The width that lines are made to fit, if any.
+    pub(crate) fn width(&self) -> Option<usize> {
+        terminal_width().filter(|_| self.is_brief())
+    }
+
+    /// Whether a person reads the result, and has not asked for everything in full.
+    pub(crate) fn is_brief(&self) -> bool {
+        !self.is_verbose && io::stdout().is_terminal()
+    }
+
+    /// A key or a hash: to a person shortened in the middle.
+    pub(crate) fn key(&self, whole: String) -> String {
+        if self.is_brief() { output::short_key(&whole) } else { whole }
+    }
+
+    /// A time: to a person in short, such as 28 Nov 11:09.
+    pub(crate) fn time(&self, exact: &str) -> String {
+        match exact.parse().ok().filter(|_| self.is_brief()) {
+            Some(moment) => output::short_time(moment, Timestamp::now(), TimeZone::system()),
+            None => exact.to_owned(),
+        }
     }
 
     /// Shows on a terminal that work is going on, until dropped.

@@ -32,7 +32,7 @@ pub(crate) enum CliError {
     /// A question was not answered with yes.
     #[error("not confirmed: nothing was {0}")]
     NotConfirmed(&'static str),
-    #[error("nothing was {0}: outside a terminal, this needs --yes")]
+    #[error("nothing was {0}: outside a terminal, this needs --yes or the setting cli.assumeYes")]
     NeedsYes(&'static str),
     /// Arguments fit together, but do not fit the object of the command.
     #[error("{0}")]

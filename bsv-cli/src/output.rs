@@ -1,6 +1,7 @@
 //! The form of results.
 
 mod table;
+mod time;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +12,8 @@ use clap::ColorChoice;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::table::Table;
+pub(crate) use self::table::{Column, Table, short_key, terminal_width};
+pub(crate) use self::time::short_time;
 
 /// Prints a whole answer.
 pub(crate) fn print(text: &str) -> io::Result<()> {
@@ -99,6 +101,11 @@ pub(crate) fn line(name: &str, value: impl Display) -> String {
 /// A value, or an empty text.
 pub(crate) fn optional(value: Option<impl Display>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A number of things, in the singular or in the plural.
+pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// A result of the command line's own.

@@ -7,8 +7,31 @@ use bsv_minerid::Alias;
 use clap::Args;
 use clap::builder::TypedValueParser;
 
+/// The alias of the only identity that a command is about.
 #[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
 pub(crate) struct Name {
+    /// The alias of the identity
+    #[arg(value_name = "ALIAS")]
+    by_place: Option<Alias>,
+    /// The same as ALIAS
+    #[arg(long = "name", short = 'n', value_name = "ALIAS")]
+    by_option: Option<Alias>,
+}
+
+impl Name {
+    pub(crate) fn new(alias: Alias) -> Self {
+        Self { by_place: Some(alias), by_option: None }
+    }
+
+    pub(crate) fn alias(self) -> Alias {
+        self.by_place.or(self.by_option).expect("the command line demands one of the two")
+    }
+}
+
+/// The alias of an identity, in a command that has other arguments without an option.
+#[derive(Debug, Args)]
+pub(crate) struct NameOption {
     /// The alias of the identity
     #[arg(long = "name", short = 'n', value_name = "ALIAS")]
     pub(crate) alias: Alias,

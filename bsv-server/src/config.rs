@@ -59,6 +59,8 @@ pub struct Config {
     pub tells_balance: bool,
     /// The time between two checks of the stores that are too long for a check at the start.
     pub check_period: Duration,
+    /// Whether the command line takes every answer for yes where it cannot ask.
+    pub assume_yes: bool,
 }
 
 /// Where private keys are stored and how they are protected.
@@ -278,6 +280,7 @@ impl Config {
             log_requests: settings.log.requests,
             tells_balance: settings.metrics.balance,
             check_period: Duration::from_secs(u64::from(check_hours) * 3600),
+            assume_yes: settings.cli.assume_yes,
         })
     }
 }

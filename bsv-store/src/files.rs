@@ -90,7 +90,7 @@ impl NewFile {
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(create(error)),
-            Ok(_) => return Err(create(io::ErrorKind::AlreadyExists.into())),
+            Ok(_) => return Err(create(exists_already())),
         }
         let Some(name) = path.file_name() else {
             return Err(create(io::ErrorKind::IsADirectory.into()));
@@ -142,11 +142,15 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems cannot do it in one step.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match to.try_exists()? {
-            true => Err(io::ErrorKind::AlreadyExists.into()),
+            true => Err(exists_already()),
             false => fs::rename(from, to),
         },
         renamed => Ok(renamed?),
     }
+}
+
+fn exists_already() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it exists already")
 }
 
 fn write_synced(path: &Path, contents: &[u8]) -> io::Result<()> {

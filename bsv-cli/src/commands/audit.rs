@@ -8,15 +8,25 @@ use clap::Subcommand;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, printable};
+use crate::output::{self, Column, printable};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// List what happened to keys and to access
+    /// List what happened to keys and to access, the newest first
+    ///
+    /// With --json, the entries of each log are in their order, in which audit verify checks them.
     List,
     /// Check that each entry carries the hash of the entry before it
     Verify,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("log"),
+    Column::number("number"),
+    Column::whole("at"),
+    Column::whole("event"),
+    Column::key("subject", 13),
+];
 
 impl AuditCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -51,13 +61,17 @@ async fn list(context: &Context) -> Result<(), CliError> {
         all.insert(log, entries);
     }
     context.print(output::json(&all), || {
-        let mut table = context.table(&["log", "number", "at", "event", "subject"]);
-        for log in &logs {
-            for AuditEntry { number, at, event, subject, .. } in &all[log] {
-                table.add([log, number, at, event, subject]);
-            }
+        if all.values().all(Vec::is_empty) {
+            return "There is no entry\n".to_owned();
         }
-        table.to_string()
+        let mut table = context.table(COLUMNS);
+        let mut entries: Vec<_> =
+            all.iter().flat_map(|(log, all)| all.iter().map(move |entry| (log, entry))).collect();
+        entries.sort_by(|(_, one), (_, other)| other.at.cmp(&one.at));
+        for (log, AuditEntry { number, at, event, subject, .. }) in entries {
+            table.add([log, number, &context.time(at), event, subject]);
+        }
+        table.take()
     })
 }
 
@@ -75,7 +89,11 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     context.print(output::json(&all), || {
         let line = |log: &&str| {
             let AuditCheck { entries, head, .. } = &all[log];
-            format!("{log:<7} {entries} entries fit, the last one is {head}\n")
+            match entries {
+                0 => format!("{log:<7} there is no entry\n"),
+                1 => format!("{log:<7} 1 entry fits: {head}\n"),
+                _ => format!("{log:<7} {entries} entries fit, the last one is {head}\n"),
+            }
         };
         logs.iter().map(line).collect()
     })?;

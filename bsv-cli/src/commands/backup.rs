@@ -15,7 +15,7 @@ use self::kept::Others;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files::STANDARD;
-use crate::output::{elements, printable};
+use crate::output::{counted, elements, printable};
 use crate::secret::BackupPassphrase;
 use crate::service::Request;
 
@@ -105,17 +105,22 @@ struct Written {
 impl Written {
     fn show(&self, context: &Context, others: &Others) -> Result<(), CliError> {
         let Self { file, len, lacking } = self;
-        let Others { deleted, future } = others;
+        let Others { kept, deleted, future } = others;
         let told = json!({
             "file": file,
             "bytes": len,
             "lacksRevocationKeysOf": lacking,
+            "kept": kept,
             "deleted": deleted,
             "fromTheFuture": future,
         });
         context.print(told, || {
             let path = file.display();
             let deleted = deleted.iter().map(|it| format!("Deleted {}\n", it.display()));
+            let kept = kept.first().map(|oldest| {
+                let backups = counted(kept.len() as u64, "backup", "backups");
+                format!("Kept {backups}, the oldest is {}\n", oldest.display())
+            });
             let future = future.iter().map(|it| {
                 format!(
                     "The name of {} lies in the future: it stays. Check the clock\n",
@@ -124,7 +129,7 @@ impl Written {
             });
             format!("{len} bytes of keys, identities and the wallet are sealed in {path}\n")
                 + &describe(lacking)
-                + &deleted.chain(future).collect::<String>()
+                + &deleted.chain(kept).chain(future).collect::<String>()
         })
     }
 }

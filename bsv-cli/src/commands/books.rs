@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::printable;
+use crate::output::{counted, printable};
 use crate::service::ReachError;
 
 #[derive(Debug, Subcommand)]
@@ -74,7 +74,11 @@ impl BooksCommand {
         context.print(&answer.body, || describe(&check))?;
         match check.differences.len() as u64 + check.further_differences {
             0 => Ok(()),
-            count => Err(CliError::CheckFailed(format!("{count} differences in the books"))),
+            count => Err(CliError::CheckFailed(counted(
+                count,
+                "difference in the books",
+                "differences in the books",
+            ))),
         }
     }
 }
@@ -89,7 +93,10 @@ impl RowsArguments {
         let rows =
             stored_rows(&config, wallet, range, self.limit.into()).map_err(ReachError::from)?;
         let rows: Vec<_> = rows.iter().map(|(key, row)| ShownRow::new(table, key, row)).collect();
-        context.print(json!(rows), || rows.iter().map(ShownRow::line).collect())
+        context.print(json!(rows), || match rows.as_slice() {
+            [] => "There is no such row\n".to_owned(),
+            rows => rows.iter().map(ShownRow::line).collect(),
+        })
     }
 }
 
@@ -139,7 +146,9 @@ fn describe(check: &BooksCheck) -> String {
         text.push_str(&format!("and {} more\n", check.further_differences));
     }
     text.push_str(&format!(
-        "{transactions} transactions make {coins} coins of {} satoshis; the recorded balance is {balance}\n",
+        "{} make {} of {} satoshis; the recorded balance is {balance}\n",
+        counted(*transactions, "transaction", "transactions"),
+        counted(*coins, "coin", "coins"),
         check.recomputed
     ));
     if *bytes_dropped > 0 {

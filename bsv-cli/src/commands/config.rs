@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::commands::miner::{ContactArguments, KeyValue};
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::printable;
+use crate::output::{counted, printable};
 use crate::service::ReachError;
 
 #[derive(Debug, Args)]
@@ -76,8 +76,8 @@ impl CheckArguments {
         match (faults, warnings) {
             (0, 0) => Ok(()),
             (0, _) if !self.strict => Ok(()),
-            (0, _) => Err(CliError::CheckFailed(format!("{warnings} warnings"))),
-            _ => Err(CliError::CheckFailed(format!("{faults} faults"))),
+            (0, _) => Err(CliError::CheckFailed(counted(warnings as u64, "warning", "warnings"))),
+            _ => Err(CliError::CheckFailed(counted(faults as u64, "fault", "faults"))),
         }
     }
 }

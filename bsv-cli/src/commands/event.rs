@@ -1,6 +1,7 @@
 //! The log of events.
 
 use clap::{Args, Subcommand};
+use console::measure_text_width;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -65,13 +66,16 @@ impl ListArguments {
             for event in &page.events {
                 match context.is_json {
                     true => output::print_json(&format!("{event}\n"))?,
-                    false => output::print(&line(event)?)?,
+                    false => output::print(&lines(context, event)?)?,
                 }
             }
             let Page { log, next, last, .. } = page;
             let wait = match next < last {
                 true => 0,
                 false if self.follow => WAIT,
+                false if last == 0 && !context.is_json => {
+                    return Ok(output::print("There is no event\n")?);
+                }
                 false => return Ok(()),
             };
             let path = format!("/api/v1/events?after={next}{LIMIT}&wait={wait}&log={log}");
@@ -93,18 +97,26 @@ struct Page<'a> {
     last: u64,
 }
 
-/// Describes an event in a line for people.
-fn line(event: &RawValue) -> Result<String, CliError> {
+/// Describes an event for people: in a line, or in a narrow terminal in several that break between
+/// members.
+fn lines(context: &Context, event: &RawValue) -> Result<String, CliError> {
     let event: Value = serde_json::from_str(event.get()).map_err(ReachError::Nonsense)?;
-    let (number, time) = (number(&event, "number"), text(&event, "timestamp"));
+    let (number, time) = (number(&event, "number"), context.time(&text(&event, "timestamp")));
     let kind = text(&event, "type");
     let mut line = format!("{number:>6}  {time}  {kind:<26}");
+    let mut lines = String::new();
     for (name, value) in event["data"].as_object().into_iter().flatten() {
         if !value.is_null() {
-            line.push_str(&format!("  {name} {}", shown(value)));
+            let member = format!("  {name} {}", shown(value));
+            let len = measure_text_width(&line) + measure_text_width(&member);
+            if context.width().is_some_and(|width| len > width) {
+                lines.push_str(&format!("{}\n", line.trim_end()));
+                line = " ".repeat(6);
+            }
+            line.push_str(&member);
         }
     }
-    Ok(format!("{}\n", line.trim_end()))
+    Ok(lines + line.trim_end() + "\n")
 }
 
 fn shown(value: &Value) -> String {

@@ -1,6 +1,6 @@
 //! Movements of money, for bookkeeping.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 use hyper::Method;
@@ -115,6 +115,8 @@ impl ExportArguments {
         }
         let request = Request { method: Method::GET, path, body: None };
         let mut service = context.service(Stores::Wallet).await?;
+        // In a terminal, the rows themselves show that work is going on.
+        let _waiting = (!io::stdout().is_terminal()).then(|| context.wait("reading movements"));
         let mut out = BufWriter::new(io::stdout().lock());
         service.stream(&request, |bytes| out.write_all(bytes)).await?;
         if format == "json" {

@@ -17,10 +17,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::pages::Pages;
-use crate::consent::Consent;
+#[cfg(test)]
+pub(super) use self::paid::PAYMENT_COLUMNS;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, Table, line, optional};
+use crate::output::{self, Column, Table, line, optional};
 use crate::service::Answer;
 use crate::shared_arguments::Expiry;
 
@@ -31,8 +32,9 @@ pub(crate) enum InvoiceCommand {
     /// In a terminal, this also shows a QR code of the payment page for the customer.
     Create(CreateArguments),
     /// Show an invoice, its payment URL and its payment page
-    Get(GetArguments),
-    /// List invoices in the order of their creation
+    #[command(alias = "get")]
+    Show(ShowArguments),
+    /// List invoices, the newest first
     List(ListArguments),
     /// Show the payments for an invoice, one by one
     Payments(paid::ShowArguments),
@@ -44,7 +46,7 @@ pub(crate) enum InvoiceCommand {
     Delete(DeleteArguments),
     /// Refund what was paid to an invoice
     ///
-    /// In a terminal, this asks before it sends. For example: bsv-cli invoice refund ID --full
+    /// This asks before it sends. For example: bsv-cli invoice refund ID --full
     Refund(refund::RefundArguments),
 }
 
@@ -65,7 +67,7 @@ pub(crate) struct CreateArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GetArguments {
+pub(crate) struct ShowArguments {
     /// The id of the invoice
     id: InvoiceId,
 }
@@ -89,24 +91,30 @@ pub(crate) struct ListArguments {
     /// The most invoices to list [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// List the newest invoices first
+    /// List the oldest invoices first
     #[arg(long)]
-    newest_first: bool,
+    oldest_first: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArguments {
     /// The id of the invoice
     id: InvoiceId,
-    #[command(flatten)]
-    consent: Consent,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::whole("state"),
+    Column::number("satoshis"),
+    Column::whole("expires"),
+    Column::words("reference and description", 25),
+];
 
 impl InvoiceCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Create(arguments) => arguments.run(context).await,
-            Self::Get(arguments) => arguments.run(context).await,
+            Self::Show(arguments) => arguments.run(context).await,
             Self::List(arguments) => arguments.run(context).await,
             Self::Payments(arguments) => arguments.payments(context).await,
             Self::Settlement(arguments) => arguments.settlement(context).await,
@@ -137,7 +145,7 @@ impl CreateArguments {
     }
 }
 
-impl GetArguments {
+impl ShowArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.get(format!("/api/v1/invoices/{}", self.id)).await?;
@@ -150,7 +158,7 @@ impl DeleteArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
         let effect = format!("Invoice {id} can then neither be paid nor be shown.");
-        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        context.ask(&effect, "Delete it?", "deleted")?;
         let mut service = context.service(Stores::Wallet).await?;
         service.delete(format!("/api/v1/invoices/{id}")).await?;
         context.print(json!({ "deleted": id.as_str() }), || format!("Invoice {id} is deleted\n"))
@@ -206,12 +214,11 @@ const PAGE: u64 = 1000;
 
 impl ListArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let header = ["id", "state", "satoshis", "expires", "reference and description"];
         let pages = Pages {
             first: self.first_page(),
             limit: self.limit.unwrap_or(u64::MAX),
-            table: &|is_continued| context.table(&header).continued(is_continued, &[12, 7, 16, 27]),
-            add: &add_invoice,
+            columns: COLUMNS,
+            add: &|table, invoice| add_invoice(context, table, invoice),
             none: "There is no such invoice\n",
         };
         pages.print(context).await
@@ -232,16 +239,16 @@ impl ListArguments {
         if let Some(state) = self.state {
             path.push_str(&format!("&state={state}"));
         }
-        if self.newest_first {
+        if !self.oldest_first {
             path.push_str("&order=desc");
         }
         path
     }
 }
 
-fn add_invoice(table: &mut Table, invoice: &Invoice) {
+fn add_invoice(context: &Context, table: &mut Table, invoice: &Invoice) {
     let Invoice { id, state, satoshis, expires_at, reference, description, .. } = invoice;
     let words = [reference, description].into_iter().flatten().map(String::as_str);
     let words: Vec<_> = words.filter(|words| !words.is_empty()).collect();
-    table.add([id, state, satoshis, expires_at, &words.join("  ")]);
+    table.add([id, state, satoshis, &context.time(expires_at), &words.join("  ")]);
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, printable};
+use crate::output::{self, counted, printable};
 use crate::revocation_keystore;
 use crate::secret::SecretSource;
 use crate::service::ReachError;
@@ -101,7 +101,11 @@ impl VerifyArguments {
         context.print(output::json(&check), || describe(&check))?;
         match check.faults.len() {
             0 => Ok(()),
-            count => Err(CliError::CheckFailed(format!("{count} faults in the keystore"))),
+            count => Err(CliError::CheckFailed(counted(
+                count as u64,
+                "fault in the keystore",
+                "faults in the keystore",
+            ))),
         }
     }
 }
@@ -119,10 +123,11 @@ fn describe(check: &KeysCheck) -> String {
     let readable = check.readable.len();
     let not_looked_at = match check.unchecked.len() {
         0 => String::new(),
+        1 => ", 1 revocation key was not checked".to_owned(),
         count => format!(", {count} revocation keys were not checked"),
     };
     faults.chain(unchecked).collect::<String>()
-        + &format!("{readable} keys can be read{not_looked_at}\n")
+        + &format!("{} can be read{not_looked_at}\n", counted(readable as u64, "key", "keys"))
 }
 
 /// Reads the keys, except revocation keys, if the service cannot be opened.

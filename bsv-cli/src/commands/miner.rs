@@ -15,6 +15,8 @@ pub(crate) use self::documents::{
     BlindSigningArguments, ContactArguments, DataRefsArguments, ExtensionsArguments, KeyValue,
     ScriptArguments,
 };
+#[cfg(test)]
+pub(super) use self::identities::COLUMNS;
 pub(crate) use self::identities::{CreateArguments, ListArguments};
 pub(crate) use self::import::ImportArguments;
 pub(crate) use self::keys::{

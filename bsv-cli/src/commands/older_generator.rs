@@ -4,8 +4,7 @@ use bsv_tx::PublicKey;
 use clap::{Args, Subcommand};
 
 use super::miner;
-use crate::consent::Consent;
-use crate::context::{Context, Unattended};
+use crate::context::Context;
 use crate::error::CliError;
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
@@ -50,8 +49,6 @@ pub(crate) struct RevokePartiallyArguments {
     miner_id: PublicKey,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
@@ -60,14 +57,10 @@ pub(crate) struct RevokeCompletelyArguments {
     name: Name,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl OlderGeneratorCommand {
-    /// Scripts that use these names cannot answer questions. Only what ends keys needs `--yes`.
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let context = &context.with_unattended(Unattended::GoOn);
         match self {
             Self::GenerateMinerId(arguments) => arguments.run(context).await,
             Self::GenerateVctx(arguments) => arguments.run(context).await,
@@ -84,15 +77,15 @@ impl OlderGeneratorCommand {
 
 impl RevokePartiallyArguments {
     fn current(self) -> miner::RevokeArguments {
-        let Self { name, miner_id, revocation_keystore, consent } = self;
+        let Self { name, miner_id, revocation_keystore } = self;
         let revoked = miner::Revoked::BackTo(miner_id);
-        miner::RevokeArguments::new(name, revoked, revocation_keystore, consent)
+        miner::RevokeArguments::new(name, revoked, revocation_keystore)
     }
 }
 
 impl RevokeCompletelyArguments {
     fn current(self) -> miner::RevokeArguments {
-        let Self { name, revocation_keystore, consent } = self;
-        miner::RevokeArguments::new(name, miner::Revoked::All, revocation_keystore, consent)
+        let Self { name, revocation_keystore } = self;
+        miner::RevokeArguments::new(name, miner::Revoked::All, revocation_keystore)
     }
 }

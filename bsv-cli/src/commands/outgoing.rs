@@ -3,10 +3,9 @@
 use bsv_server::wire::{Beef, Outgoing};
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{line, optional};
+use crate::output::{Column, line, optional};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutgoingCommand {
@@ -39,9 +38,18 @@ pub(crate) struct ShowArguments {
 pub(crate) struct CancelArguments {
     /// The id of the payment
     id: u64,
-    #[command(flatten)]
-    consent: Consent,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::number("id"),
+    Column::whole("state"),
+    Column::number("satoshis"),
+    Column::number("fee").unless_narrow(2),
+    Column::number("block").unless_narrow(0),
+    Column::key("transaction", 13).unless_narrow(1),
+    // An address stays whole.
+    Column::key("paid to", 34),
+];
 
 impl OutgoingCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -63,14 +71,13 @@ impl ListArguments {
             if payments.is_empty() {
                 return "There is no payment\n".to_owned();
             }
-            let header = ["id", "state", "satoshis", "fee", "block", "transaction", "paid to"];
-            let mut table = context.table(&header);
+            let mut table = context.table(COLUMNS);
             for payment in &payments {
                 let Outgoing { id, state, satoshis, fee, block_height, txid, .. } = payment;
                 let block = optional(*block_height);
                 table.add([id, state, satoshis, fee, &block, txid, &recipient(payment)]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }
@@ -119,7 +126,7 @@ impl CancelArguments {
         let effect = format!(
             "One of the coins of payment {id} is spent by another transaction, and its payee is not paid."
         );
-        self.consent.ask(context, &effect, "Cancel it?", "cancelled")?;
+        context.ask(&effect, "Cancel it?", "cancelled")?;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("cancelling");
         let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), "{}").await?;

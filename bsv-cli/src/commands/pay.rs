@@ -4,8 +4,7 @@ use bsv_server::wire::{Outgoing, PayPreview};
 use clap::Args;
 use serde_json::json;
 
-use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{field, optional, printable};
 
@@ -20,18 +19,13 @@ pub(crate) struct PayArguments {
     /// Show what would be paid, and pay nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before paying. Outside a terminal, this never asks
-    #[arg(long)]
-    yes: bool,
 }
 
 impl PayArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let context = &context.with_unattended(Unattended::GoOn);
-        let consent = Consent::new(self.yes);
         let mut payment = json!({ "payToURL": self.url, "maxSatoshis": self.max });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask() {
+        if self.dry_run || !context.has_consent()? {
             let answer = service.post("/control/wallet/pay/preview", &payment).await?;
             let preview: PayPreview = answer.read()?;
             if self.dry_run {
@@ -39,7 +33,7 @@ impl PayArguments {
             }
             // Continuing an earlier payment spends nothing more.
             if let PayPreview::Asked { satoshis, fee, .. } = preview {
-                consent.ask(context, &format!("{}.", describe(&preview)), "Pay?", "paid")?;
+                context.ask(&format!("{}.", describe(&preview)), "Pay?", "paid")?;
                 // The payee may ask for more the next time.
                 payment["maxSatoshis"] = json!(self.max.unwrap_or(satoshis.saturating_add(fee)));
             }

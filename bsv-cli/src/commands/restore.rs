@@ -10,7 +10,6 @@ use clap::Args;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::consent::Consent;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::files::STANDARD;
@@ -34,8 +33,6 @@ pub(crate) struct RestoreArguments {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LOOKAHEAD, requires = "words",
           value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     lookahead: u32,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl RestoreArguments {
@@ -54,7 +51,7 @@ impl RestoreArguments {
         }
         let effect = "Stop any server that runs on the backed-up data for good: the two would not know of \
                       each other's payments.";
-        self.consent.ask(context, effect, "Restore?", "restored")?;
+        context.ask(effect, "Restore?", "restored")?;
         let config = context.config()?;
         let passphrase = self.passphrase.read(false)?;
         let waiting = context.wait("restoring");
@@ -73,7 +70,7 @@ impl RestoreArguments {
     async fn restore_words(&self, context: &Context) -> Result<(), CliError> {
         let effect = "Stop any server that runs on a wallet with these words for good: the two would not \
                       know of each other's payments.";
-        self.consent.ask(context, effect, "Restore?", "restored")?;
+        context.ask(effect, "Restore?", "restored")?;
         let config = context.config()?;
         let words = read_words()?;
         let seed =

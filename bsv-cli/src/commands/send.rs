@@ -6,8 +6,7 @@ use bsv_invoicing::invoices::MAX_SATOSHIS;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{elements, number, text};
 
@@ -27,9 +26,6 @@ pub(crate) struct SendArguments {
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before sending. Outside a terminal, this never asks
-    #[arg(long)]
-    yes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +48,6 @@ impl FromStr for Amount {
 
 impl SendArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let context = &context.with_unattended(Unattended::GoOn);
-        let consent = Consent::new(self.yes);
         let mut asked = json!({
             "address": self.address, "maxFee": self.max_fee, "reference": self.reference,
         });
@@ -62,7 +56,7 @@ impl SendArguments {
             Amount::All => asked["all"] = json!(true),
         }
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask() {
+        if self.dry_run || !context.has_consent()? {
             asked["dryRun"] = json!(true);
             let answer = service.post("/api/v1/withdrawals", &asked).await?;
             let preview = answer.value()?;
@@ -70,7 +64,7 @@ impl SendArguments {
             if self.dry_run {
                 return context.print(&answer.body, || format!("{effect}\n"));
             }
-            consent.ask(context, &format!("{effect}."), "Send?", "sent")?;
+            context.ask(&format!("{effect}."), "Send?", "sent")?;
             asked["dryRun"] = json!(false);
             // The fee that was shown is the limit.
             asked["maxFee"] = json!(preview["fee"]);

@@ -27,7 +27,7 @@ impl StatusArguments {
         drop(waiting);
         let status = answer.value()?;
         context.print(&answer.body, || {
-            attention(&status, context.colors.stdout) + &describe(&status)
+            attention(&status, context.colors.stdout) + &describe(context, &status)
         })?;
         match is_well(&status) {
             true => Ok(()),
@@ -63,7 +63,7 @@ fn attention(status: &Value, is_colored: bool) -> String {
     text
 }
 
-fn describe(status: &Value) -> String {
+fn describe(context: &Context, status: &Value) -> String {
     let mut described = String::new();
     let mut line = |name: &str, value: String| {
         described.push_str(&format!("{name:<13}{value}\n"));
@@ -84,7 +84,7 @@ fn describe(status: &Value) -> String {
     if listeners.is_empty() {
         line("listening", "no server runs".to_owned());
     }
-    line("node", node(&status["node"]));
+    line("node", node(context, &status["node"]));
     line("stores", stores(&status["stores"]));
     line("clock", status["clock"].as_str().map_or("right".to_owned(), printable));
     line(
@@ -95,7 +95,8 @@ fn describe(status: &Value) -> String {
             None => "none".to_owned(),
         },
     );
-    line("last backup", status["lastBackup"]["at"].as_str().map_or("none".to_owned(), printable));
+    let last_backup = status["lastBackup"]["at"].as_str();
+    line("last backup", last_backup.map_or("none".to_owned(), |at| printable(&context.time(at))));
     if let Some(wallet) = status["wallet"].as_object() {
         let figure = |name: &str| wallet.get(name).and_then(Value::as_u64).unwrap_or_default();
         line("balance", format!("{} satoshis", figure("balance")));
@@ -106,19 +107,19 @@ fn describe(status: &Value) -> String {
         }
     }
     for identity in elements(&status["minerid"]["aliases"]) {
-        line("alias", alias(identity));
+        line("alias", alias(context, identity));
     }
     described
 }
 
-fn node(node: &Value) -> String {
+fn node(context: &Context, node: &Value) -> String {
     let mut described = match node["state"].as_str() {
         Some("none") => "not configured: nothing can be known of what blocks show".to_owned(),
         Some("away") => "does not answer".to_owned(),
         _ => text(node, "state"),
     };
     if node["height"].is_u64() {
-        let (height, hash) = (number(node, "height"), text(node, "hash"));
+        let (height, hash) = (number(node, "height"), context.key(text(node, "hash")));
         described.push_str(&format!(", block {height} {hash}"));
     }
     if let Some(seconds) = node["tipAgeSeconds"].as_u64() {
@@ -146,11 +147,11 @@ fn states(webhooks: &[Value]) -> String {
     counted.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn alias(identity: &Value) -> String {
+fn alias(context: &Context, identity: &Value) -> String {
     let alarms = elements(&identity["alarms"]).iter().filter_map(Value::as_str);
     let alarms: Vec<_> = alarms.map(printable).collect();
     let alias = text(identity, "alias");
-    let (protocol, key) = (text(identity, "protocol"), text(identity, "minerId"));
+    let (protocol, key) = (text(identity, "protocol"), context.key(text(identity, "minerId")));
     match alarms.is_empty() {
         true => format!("{alias}, protocol {protocol}, {key}"),
         false => format!("{alias}, protocol {protocol}, {key}: {}", alarms.join("; ")),

@@ -8,9 +8,9 @@ use bsv_server::{MoveTarget, accept_loss, move_wallet};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::consent::Consent;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::output::counted;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -34,15 +34,10 @@ pub(crate) struct MoveArguments {
     /// The file that holds the password of the database
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AcceptLossArguments {
-    #[command(flatten)]
-    consent: Consent,
-}
+pub(crate) struct AcceptLossArguments {}
 
 impl StoreCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -58,12 +53,14 @@ impl MoveArguments {
         let target = self.target()?;
         let is_file = matches!(target, MoveTarget::File);
         let effect = "The wallet cannot be used where it lies now any more, by no server.";
-        self.consent.ask(context, effect, "Move it?", "moved")?;
+        context.ask(effect, "Move it?", "moved")?;
         let config = context.config()?;
         let waiting = context.wait("copying the wallet");
         let rows = move_wallet(&config, target).await?;
         drop(waiting);
-        context.print(json!({ "rows": rows }), || format!("The wallet is moved: {rows} rows\n"))?;
+        context.print(json!({ "rows": rows }), || {
+            format!("The wallet is moved: {}\n", counted(rows, "row", "rows"))
+        })?;
         context.advise(if is_file {
             "Remove wallet.store from the settings before you start the server."
         } else {
@@ -96,7 +93,7 @@ impl MoveArguments {
 impl AcceptLossArguments {
     fn run(self, context: &Context) -> Result<(), CliError> {
         let effect = "Changes that the database has lost are taken for never made.";
-        self.consent.ask(context, effect, "Accept that?", "accepted")?;
+        context.ask(effect, "Accept that?", "accepted")?;
         let was_known = accept_loss(&context.config()?)?;
         context.print(json!({ "accepted": was_known }), || match was_known {
             true => "The server takes the database as it is\n".to_owned(),

@@ -3,10 +3,9 @@
 use bsv_server::{Grant, wire};
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, optional};
+use crate::output::{self, Column, optional};
 use crate::shared_arguments::Expiry;
 
 #[derive(Debug, Subcommand)]
@@ -40,9 +39,15 @@ pub(crate) struct RevokeArguments {
     /// The id of the token: the 8 digits after bsv_
     #[arg(value_parser = token_id)]
     id: String,
-    #[command(flatten)]
-    consent: Consent,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::words("label", 16),
+    Column::words("scopes", 16),
+    Column::whole("created"),
+    Column::whole("expires"),
+];
 
 impl TokenCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -76,13 +81,16 @@ async fn list(context: &Context) -> Result<(), CliError> {
         if tokens.is_empty() {
             return "There is no token: make one with token create\n".to_owned();
         }
-        let mut table = context.table(&["id", "label", "scopes", "created", "expires"]);
-        for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in &tokens {
+        let mut table = context.table(COLUMNS);
+        let mut tokens: Vec<_> = tokens.iter().collect();
+        tokens.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+        for wire::Token { id, label, scopes, created_at, expires_at, is_expired, .. } in tokens {
             let expired = if *is_expired { "expired " } else { "" };
-            let expiry = expired.to_owned() + &optional(expires_at.as_ref());
-            table.add([id, label, &scopes.join(" "), created_at, &expiry]);
+            let expiry = optional(expires_at.as_ref().map(|at| context.time(at)));
+            let expiry = expired.to_owned() + &expiry;
+            table.add([id, label, &scopes.join(" "), &context.time(created_at), &expiry]);
         }
-        table.to_string()
+        table.take()
     })
 }
 
@@ -90,7 +98,7 @@ impl RevokeArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let id = self.id;
         let effect = format!("Callers with token {id} are then refused.");
-        self.consent.ask(context, &effect, "Revoke it?", "revoked")?;
+        context.ask(&effect, "Revoke it?", "revoked")?;
         let mut service = context.service(Stores::Tokens).await?;
         let answer = service.delete(format!("/control/tokens/{id}")).await?;
         context.print(&answer.body, || format!("Token {id} is revoked\n"))

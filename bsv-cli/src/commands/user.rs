@@ -11,7 +11,8 @@ pub(crate) enum UserCommand {
     /// Create a user, and print it with its public key
     Create(CreateArguments),
     /// Show a user
-    Get(GetArguments),
+    #[command(alias = "get")]
+    Show(ShowArguments),
 }
 
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(crate) struct CreateArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GetArguments {
+pub(crate) struct ShowArguments {
     /// The id of the user
     id: u64,
 }
@@ -53,7 +54,7 @@ impl UserCommand {
                 });
                 service.post("/api/v1/users", user).await?
             }
-            Self::Get(GetArguments { id }) => service.get(format!("/api/v1/users/{id}")).await?,
+            Self::Show(ShowArguments { id }) => service.get(format!("/api/v1/users/{id}")).await?,
         };
         show(context, &answer)
     }

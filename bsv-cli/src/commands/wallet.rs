@@ -3,10 +3,9 @@
 use bsv_server::wire;
 use clap::{Args, Subcommand};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, line, number, optional, printable, text};
+use crate::output::{self, Column, counted, line, number, optional, printable, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
@@ -49,10 +48,7 @@ pub(crate) struct ReceiptsArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WordsArguments {
-    #[command(flatten)]
-    consent: Consent,
-}
+pub(crate) struct WordsArguments {}
 
 #[derive(Debug, Args)]
 pub(crate) struct AcceptClockArguments {}
@@ -73,6 +69,16 @@ pub(crate) struct FaucetArguments {
     #[arg(value_name = "PAYMENT_URL")]
     url: String,
 }
+
+pub(super) const RECEIPT_COLUMNS: &[Column] = &[
+    Column::whole("id"),
+    Column::key("transaction", 13),
+    Column::number("output").unless_narrow(0),
+    Column::number("satoshis"),
+    Column::whole("state"),
+    Column::number("block").unless_narrow(1),
+    Column::number("user").unless_narrow(2),
+];
 
 impl WalletCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -120,14 +126,13 @@ impl ReceiptsArguments {
             if receipts.is_empty() {
                 return "There is no receipt without an invoice\n".to_owned();
             }
-            let header = ["id", "transaction", "output", "satoshis", "state", "block", "user"];
-            let mut table = context.table(&header);
+            let mut table = context.table(RECEIPT_COLUMNS);
             for wire::UnassignedReceipt { receipt, user } in &receipts {
                 let wire::Receipt { id, txid, vout, satoshis, state, block_height, .. } = receipt;
                 let (block, user) = (optional(*block_height), optional(*user));
                 table.add([id, txid, vout, satoshis, state, &block, &user]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }
@@ -144,12 +149,27 @@ fn receipt_id(text: &str) -> Result<String, String> {
 impl WordsArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
         let effect = "Whoever sees the words can take the money.";
-        self.consent.ask(context, effect, "Print them?", "printed")?;
+        context.ask(effect, "Print them?", "printed")?;
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post("/control/wallet/backup-words", "{}").await?;
         let words = answer.value()?;
-        context.print(&answer.body, || format!("{}\n", text(&words, "words")))
+        context.print(&answer.body, || shown_words(&text(&words, "words"), context.is_brief()))
     }
+}
+
+/// The words: to a person numbered, in four lines, otherwise in the line that restores them.
+fn shown_words(words: &str, is_brief: bool) -> String {
+    if !is_brief {
+        return format!("{words}\n");
+    }
+    let words: Vec<_> = words.split_whitespace().collect();
+    let lines = words.chunks(6).enumerate().map(|(row, line)| {
+        let numbered = line.iter().zip(row * 6 + 1..);
+        let line: String =
+            numbered.map(|(word, number)| format!("{number:>2} {word:<10}")).collect();
+        line.trim_end().to_owned() + "\n"
+    });
+    lines.collect()
 }
 
 impl AcceptClockArguments {
@@ -182,7 +202,10 @@ impl ConsolidateArguments {
         drop(waiting);
         context.print(output::json(&payments), || match payments.len() {
             0 => "There are no 20 coins with 6 confirmations\n".to_owned(),
-            count => format!("Coins are combined in {count} transactions\n"),
+            count => {
+                let transactions = counted(count as u64, "transaction", "transactions");
+                format!("Coins are combined in {transactions}\n")
+            }
         })
     }
 }
@@ -218,5 +241,21 @@ impl FaucetArguments {
         context.print(&answer.body, || {
             format!("The faucet has paid to {}\ntransaction {}\n", asked.url, text(&paid, "txid"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_numbered_in_four_lines_that_fit() {
+        let words = ["abstract"; 24].join(" ");
+        assert_eq!(shown_words(&words, false), format!("{words}\n"));
+        let shown = shown_words(&words, true);
+        assert_eq!(shown.lines().count(), 4);
+        assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
+        let last = shown.lines().last().unwrap();
+        assert!(last.starts_with("19 abstract  20 ") && last.ends_with("24 abstract"), "{shown}");
     }
 }

@@ -9,12 +9,13 @@ use bsv_server::wire::{Attempt, Webhook, WebhookSecret};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+#[cfg(test)]
+pub(super) use self::deliveries::COLUMNS as DELIVERY_COLUMNS;
 use self::deliveries::path;
 use super::event;
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{line, optional};
+use crate::output::{Column, line, optional};
 use crate::service::Answer;
 
 #[derive(Debug, Subcommand)]
@@ -93,8 +94,6 @@ pub(crate) struct DisableArguments {
 pub(crate) struct DeleteArguments {
     /// The id of the webhook
     id: WebhookId,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +120,15 @@ pub(crate) struct TriggerArguments {
     #[arg(value_name = "TYPE")]
     r#type: String,
 }
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column::number("id"),
+    Column::whole("state"),
+    Column::number("behind"),
+    Column::words("types", 12),
+    Column::key("url", 24),
+    Column::words("description", 12).unless_narrow(0),
+];
 
 impl WebhookCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -174,11 +182,11 @@ async fn list(context: &Context) -> Result<(), CliError> {
         if webhooks.is_empty() {
             return "There is no webhook: make one with webhook create\n".to_owned();
         }
-        let mut table = context.table(&["id", "state", "behind", "types", "url", "description"]);
-        for Webhook { id, state, behind, types, url, description, .. } in &webhooks {
+        let mut table = context.table(COLUMNS);
+        for Webhook { id, state, behind, types, url, description, .. } in webhooks.iter().rev() {
             table.add([id, state, behind, types, url, description]);
         }
-        table.to_string()
+        table.take()
     })
 }
 
@@ -215,7 +223,7 @@ impl DeleteArguments {
         let id = self.id;
         let effect =
             format!("Webhook {id} receives no more events, including those not yet delivered.");
-        self.consent.ask(context, &effect, "Delete it?", "deleted")?;
+        context.ask(&effect, "Delete it?", "deleted")?;
         let mut service = context.service(Stores::Wallet).await?;
         service.delete(path(id)).await?;
         let json = json!({ "deleted": id.to_string() });

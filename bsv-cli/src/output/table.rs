@@ -1,92 +1,217 @@
-use std::fmt;
+use std::fmt::Display;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Width,
-};
+use anstyle::{AnsiColor, Effects, Style};
+use console::{Term, measure_text_width};
 
-use super::printable;
+use super::{painted, printable};
 
-/// Rows under a header. In a terminal they are wrapped to its width. Elsewhere each row is one line
-/// of any length.
-#[derive(Debug)]
-pub(crate) struct Table {
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
-    is_colored: bool,
-    is_continued: bool,
-    least_widths: Vec<u16>,
+/// A column of a table, and how it is made to fit a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    name: &'static str,
+    fit: Fit,
+    is_right: bool,
+    rank: Option<u8>,
 }
 
-/// The name of columns with states.
-const STATE: &str = "state";
-/// The names of columns with numbers, which are aligned to the right.
-const NUMBERS: [&str; 6] = ["satoshis", "fee", "keys", "number", "behind", "attempts"];
-/// A terminal that reports a smaller width is not believed.
-const LEAST_WIDTH: u16 = 20;
+/// How the cells of a column become shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// Never.
+    Whole,
+    /// In the middle, to this width at least.
+    Middle(usize),
+    /// At the end, to this width at least.
+    End(usize),
+}
 
-impl Table {
-    pub(crate) fn new(header: &[&str], is_colored: bool) -> Self {
-        let header = header.iter().map(ToString::to_string).collect();
-        Self { header, rows: vec![], is_colored, is_continued: false, least_widths: vec![] }
+impl Column {
+    /// A column whose cells stay whole, such as an id.
+    pub(crate) const fn whole(name: &'static str) -> Self {
+        Self { name, fit: Fit::Whole, is_right: false, rank: None }
     }
 
-    /// Aligns the rows with those of an earlier table that has these least widths of columns.
-    pub(crate) fn continued(mut self, is_continued: bool, least_widths: &[u16]) -> Self {
-        self.is_continued = is_continued;
-        self.least_widths = least_widths.to_vec();
-        self
+    /// A column of numbers, which stay whole.
+    pub(crate) const fn number(name: &'static str) -> Self {
+        Self { is_right: true, ..Self::whole(name) }
+    }
+
+    /// A column of keys, hashes or URLs: their beginning and end tell them apart.
+    pub(crate) const fn key(name: &'static str, least: usize) -> Self {
+        Self { fit: Fit::Middle(least), ..Self::whole(name) }
+    }
+
+    /// A column of words.
+    pub(crate) const fn words(name: &'static str, least: usize) -> Self {
+        Self { fit: Fit::End(least), ..Self::whole(name) }
+    }
+
+    /// A column that is left out where the terminal is too narrow. The lowest rank goes first.
+    pub(crate) const fn unless_narrow(self, rank: u8) -> Self {
+        Self { rank: Some(rank), ..self }
+    }
+
+    /// The least width of the column, if its widest cell or its name has the width `natural`.
+    fn least(&self, natural: usize) -> usize {
+        match self.fit {
+            Fit::Whole => natural,
+            Fit::Middle(least) | Fit::End(least) => natural.min(least.max(self.name.len())),
+        }
+    }
+}
+
+/// Rows under a header. In a terminal each row is one line that fits: cells are shortened, or columns
+/// are left out. Elsewhere each row is one line of any length.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+    is_colored: bool,
+    width: Option<usize>,
+    /// The widths of the columns of all rows so far.
+    naturals: Vec<usize>,
+    is_begun: bool,
+}
+
+/// The space between two columns.
+const GAP: usize = 2;
+const BOLD: Style = Style::new().effects(Effects::BOLD);
+/// The name of columns with states.
+const STATE: &str = "state";
+/// A terminal that reports a smaller width is not believed.
+const LEAST_WIDTH: usize = 20;
+
+/// The width of the terminal, if standard output is one and tells it.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let (_, width) = Term::stdout().size_checked()?;
+    Some(usize::from(width)).filter(|width| *width >= LEAST_WIDTH)
+}
+
+impl Table {
+    pub(crate) fn new(columns: &'static [Column], is_colored: bool, width: Option<usize>) -> Self {
+        let naturals = columns.iter().map(|column| column.name.len()).collect();
+        Self { columns, rows: Vec::new(), is_colored, width, naturals, is_begun: false }
     }
 
     /// Adds a row. Control characters are escaped.
-    pub(crate) fn add<const N: usize>(&mut self, row: [&dyn fmt::Display; N]) {
-        self.rows.push(row.map(|cell| printable(&cell.to_string())).into());
+    pub(crate) fn add<const N: usize>(&mut self, row: [&dyn Display; N]) {
+        let row = row.map(|cell| printable(&cell.to_string()));
+        for (natural, cell) in self.naturals.iter_mut().zip(&row) {
+            *natural = measure_text_width(cell).max(*natural);
+        }
+        self.rows.push(row.into());
     }
 
-    fn build(&self) -> comfy_table::Table {
-        let mut table = comfy_table::Table::new();
-        table.load_style(NOTHING);
-        if let Some(width) = table.width().filter(|width| *width >= LEAST_WIDTH) {
-            table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+    /// The rows since the last call, under a header if they are the first ones.
+    pub(crate) fn take(&mut self) -> String {
+        let widths = self.widths();
+        let mut text = String::new();
+        if !self.is_begun {
+            let header: Vec<_> = self.columns.iter().map(|it| it.name.to_owned()).collect();
+            text.push_str(&self.line(&widths, &header, |_, _| Some(BOLD)));
+            self.is_begun = true;
         }
-        match self.is_colored {
-            true => table.enforce_styling(),
-            false => table.force_no_tty(),
+        for row in std::mem::take(&mut self.rows) {
+            text.push_str(&self.line(&widths, &row, |column, cell| match column.name {
+                STATE => color(cell).map(AnsiColor::on_default),
+                _ => None,
+            }));
+        }
+        text
+    }
+
+    /// The columns that are shown, by their places, with their widths.
+    fn widths(&self) -> Vec<(usize, usize)> {
+        let all = self.naturals.iter().copied().enumerate();
+        let Some(width) = self.width else { return all.collect() };
+        let mut shown: Vec<_> =
+            all.map(|(place, natural)| (place, self.columns[place].least(natural))).collect();
+        let taken = |shown: &[(usize, usize)]| {
+            shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
         };
-        if !self.is_continued {
-            let bold = |name| Cell::new(name).add_attribute(Attribute::Bold);
-            table.set_header(self.header.iter().map(bold));
+        while taken(&shown) > width {
+            let ranks =
+                shown.iter().filter_map(|(place, _)| Some((self.columns[*place].rank?, *place)));
+            let Some((_, first)) = ranks.min() else { break };
+            shown.retain(|(place, _)| *place != first);
         }
-        for row in &self.rows {
-            table.add_row(row.iter().zip(&self.header).map(|(text, name)| cell(text, name)));
+        let mut spare = width.saturating_sub(taken(&shown));
+        let mut lacking: Vec<_> = shown
+            .iter_mut()
+            .map(|(place, width)| (self.naturals[*place] - *width, width))
+            .filter(|(lack, _)| *lack > 0)
+            .collect();
+        lacking.sort_by_key(|(lack, _)| *lack);
+        let mut sharers = lacking.len();
+        for (lack, width) in lacking {
+            let grown = lack.min(spare / sharers);
+            *width += grown;
+            spare -= grown;
+            sharers -= 1;
         }
-        for (column, name) in table.column_iter_mut().zip(&self.header) {
-            column.set_padding((0, 2));
-            if NUMBERS.contains(&name.as_str()) {
-                column.set_cell_alignment(CellAlignment::Right);
+        shown
+    }
+
+    fn line(
+        &self,
+        widths: &[(usize, usize)],
+        row: &[String],
+        style: impl Fn(&Column, &str) -> Option<Style>,
+    ) -> String {
+        let mut line = String::new();
+        for (index, (place, width)) in widths.iter().enumerate() {
+            let (column, cell) = (&self.columns[*place], &row[*place]);
+            let shown = shortened(cell, *width, column.fit);
+            let space = " ".repeat(width.saturating_sub(measure_text_width(&shown)));
+            let shown = match style(column, cell) {
+                Some(style) => painted(&shown, style, self.is_colored),
+                None => shown,
+            };
+            if index > 0 {
+                line.push_str(&" ".repeat(GAP));
             }
+            line += &if column.is_right { space + &shown } else { shown + &space };
         }
-        for (column, width) in table.column_iter_mut().zip(&self.least_widths) {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width + 2)));
-        }
-        table
+        line.truncate(line.trim_end().len());
+        line + "\n"
     }
 }
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.build().trim_fmt())
-    }
+/// A key or a hash that is short enough to stand in a line beside others.
+pub(crate) fn short_key(key: &str) -> String {
+    shortened(key, 17, Fit::Middle(17))
 }
 
-fn cell(text: &str, name: &str) -> Cell {
-    let cell = Cell::new(text);
-    match text {
-        _ if name != STATE => cell,
-        "paid" | "settled" | "delivered" | "enabled" | "CURRENT" => cell.fg(Color::Green),
-        "pending" | "open" | "unseen" | "waiting" => cell.fg(Color::Yellow),
+/// A text of at most this width, with a sign where something is left out.
+fn shortened(text: &str, width: usize, fit: Fit) -> String {
+    let (front, back) = match fit {
+        _ if measure_text_width(text) <= width => return text.to_owned(),
+        Fit::Whole => return text.to_owned(),
+        Fit::Middle(_) => (width / 2, width.saturating_sub(1) / 2),
+        Fit::End(_) => (width.saturating_sub(1), 0),
+    };
+    let start: String = within(front, text.chars()).collect();
+    let end: Vec<char> = within(back, text.chars().rev()).collect();
+    start.trim_end().chars().chain(['…']).chain(end.into_iter().rev()).collect()
+}
+
+/// The first characters that together have at most this width.
+fn within(width: usize, chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    chars
+        .scan(0, |taken, c| {
+            *taken += measure_text_width(c.encode_utf8(&mut [0; 4]));
+            Some((*taken, c))
+        })
+        .take_while(move |(taken, _)| *taken <= width)
+        .map(|(_, c)| c)
+}
+
+fn color(state: &str) -> Option<AnsiColor> {
+    match state {
+        "paid" | "settled" | "delivered" | "enabled" | "CURRENT" => Some(AnsiColor::Green),
+        "pending" | "open" | "unseen" | "waiting" => Some(AnsiColor::Yellow),
         "expired" | "cancelled" | "refused" | "displaced" | "failed" | "disabled" | "gone"
-        | "REVOKED" => cell.fg(Color::Red),
-        _ => cell,
+        | "REVOKED" => Some(AnsiColor::Red),
+        _ => None,
     }
 }

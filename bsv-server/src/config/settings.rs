@@ -50,6 +50,7 @@ pub(super) struct Settings {
     pub(super) log: LogSettings,
     pub(super) metrics: MetricsSettings,
     pub(super) stores: StoresSettings,
+    pub(super) cli: CliSettings,
 }
 
 impl Default for Settings {
@@ -78,6 +79,7 @@ impl Default for Settings {
             log: LogSettings::default(),
             metrics: MetricsSettings::default(),
             stores: StoresSettings::default(),
+            cli: CliSettings::default(),
         }
     }
 }
@@ -329,6 +331,12 @@ impl Default for StoresSettings {
     fn default() -> Self {
         Self { check_hours: 24 }
     }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct CliSettings {
+    pub(super) assume_yes: bool,
 }
 
 impl Settings {

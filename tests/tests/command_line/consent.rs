@@ -5,6 +5,9 @@ use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Payee, Site};
 use serde_json::{Value, json};
 
+/// Anybody's address.
+const ADDRESS: &str = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
+
 /// Sets up something that a command would end, and returns its name.
 type Prepare = fn(&Site) -> String;
 
@@ -52,15 +55,48 @@ fn outside_a_terminal_irreversible_commands_need_yes() {
         for (command, prepare, _) in CASES {
             let named = prepare(&site);
             let arguments = arguments(command, &named);
-            let refused = site.cli(&arguments);
-            assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{arguments:?}");
-            assert!(refused.stderr.contains("needs --yes"), "{}", refused.stderr);
-            let refused = site.cli(&[&arguments[..], &["--json"]].concat());
-            let error: Value = serde_json::from_str(&refused.stderr).unwrap();
-            assert_eq!(error["code"], "needs-yes");
+            needs_yes(&site, &arguments);
             site.cli_ok(&[&arguments[..], &["--yes"]].concat());
         }
     }
+}
+
+/// Checks that a command does nothing without `--yes`.
+fn needs_yes(site: &Site, arguments: &[&str]) {
+    let refused = site.cli(arguments);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{arguments:?}");
+    assert!(refused.stderr.contains("needs --yes"), "{}", refused.stderr);
+    let refused = site.cli(&[arguments, &["--json"]].concat());
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!(error["code"], "needs-yes");
+}
+
+#[test]
+fn a_setting_stands_for_yes_outside_a_terminal_only() {
+    let mut site = Site::new();
+    site.set("cli", json!({ "assumeYes": true }));
+    site.cli_ok(&["init"]);
+    for (command, prepare, effect) in CASES {
+        let named = prepare(&site);
+        let arguments = arguments(command, &named);
+        let mut terminal = Terminal::start(&site, &arguments);
+        terminal.wait_for(effect);
+        terminal.type_in("n\r");
+        assert_eq!(terminal.end().0, 1, "{arguments:?}");
+        site.cli_ok(&arguments);
+    }
+    site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
+    site.cli_ok(&["miner", "rotate", "--name", "pool", "--force"]);
+}
+
+#[test]
+fn every_command_takes_yes() {
+    let site = Site::new();
+    site.cli_ok(&["init", "--yes"]);
+    for command in [&["miner", "list"][..], &["wallet", "balance"], &["config", "show"]] {
+        site.cli_ok(&[command, &["--yes"]].concat());
+    }
+    assert_eq!(site.cli(&["miner", "vctx", "--name", "pool", "--yes"]).code, 1);
 }
 
 #[test]
@@ -141,6 +177,7 @@ fn paying_asks_in_a_terminal_and_never_exceeds_the_limit() {
     let site = Site::on(&node);
     let server = site.server();
     let bill = site.cli_json(&["invoice", "create", "--satoshis", "50000"]);
+    let id = bill["id"].as_str().unwrap();
     site.cli_ok(&["wallet", "faucet", bill["paymentUrl"].as_str().unwrap()]);
     let payee = Payee::asking(&go_dpp_terms(&[output(10_000)]));
     let url = payee.url();
@@ -169,10 +206,14 @@ fn paying_asks_in_a_terminal_and_never_exceeds_the_limit() {
     assert_eq!(code, 0, "{shown}");
     let said = site.cli_ok(&["pay", &url, "--dry-run"]);
     assert!(said.contains("is already settled"), "{said}");
-    // There is no question for an earlier payment, and none outside a terminal.
+    // There is no question for an earlier payment.
     assert_eq!(Terminal::start(&site, &["pay", &url]).end().0, 0);
     let [second, third] = [(); 2].map(|()| Payee::asking(&go_dpp_terms(&[output(1_000)])));
-    site.cli_ok(&["pay", &second.url()]);
+    needs_yes(&site, &["pay", &second.url()]);
+    needs_yes(&site, &["send", ADDRESS, "1000"]);
+    needs_yes(&site, &["invoice", "refund", id, "--to", ADDRESS, "--satoshis", "1000"]);
+    assert!(second.requests("POST").is_empty());
+    site.cli_ok(&["pay", &second.url(), "--yes"]);
     assert_eq!(Terminal::start(&site, &["pay", "--yes", &third.url()]).end().0, 0);
     assert_eq!(site.cli_json(&["outgoing", "list"]).as_array().unwrap().len(), 3);
     drop(server);

@@ -9,8 +9,8 @@ use bsv_tests::{Done, Site};
 const NOUNS: [(&str, &[&str]); 21] = [
     ("init", &[]),
     ("status", &[]),
-    ("invoice", &["create", "get", "list", "payments", "settlement", "mark", "delete", "refund"]),
-    ("user", &["create", "get"]),
+    ("invoice", &["create", "show", "list", "payments", "settlement", "mark", "delete", "refund"]),
+    ("user", &["create", "show"]),
     ("pay", &[]),
     ("send", &[]),
     ("outgoing", &["list", "show", "cancel"]),

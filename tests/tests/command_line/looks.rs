@@ -156,3 +156,67 @@ fn foreign_texts_cannot_control_a_terminal() {
     let list = site.cli_json(&["invoice", "list"]);
     assert_eq!(list[0]["description"], "coffee \u{9b}31m \u{202e} tea");
 }
+
+#[test]
+fn in_a_terminal_rows_are_single_lines_and_elsewhere_whole() {
+    let site = site();
+    site.cli_ok(&["miner", "create", "pool", "--protocol", "1.0"]);
+    create(&site, &"words ".repeat(30));
+    let key = site.cli_ok(&["miner", "id", "pool"]);
+    let shown = |arguments: &[&str]| Terminal::start_of_width(&site, arguments, 80).end().1;
+    for arguments in [&["invoice", "list"][..], &["miner", "list"]] {
+        let table = shown(&[arguments, &["--color", "never"]].concat());
+        assert_eq!(table.lines().count(), 2, "{table}");
+        assert!(table.contains('\u{2026}'), "{table}");
+    }
+    let exact = site.cli_json(&["invoice", "list"])[0]["expiresAt"].as_str().unwrap().to_owned();
+    assert!(!shown(&["invoice", "list"]).contains(&exact));
+    assert!(shown(&["invoice", "list", "-v"]).contains(&exact));
+    let status = shown(&["status", "--color", "never"]);
+    assert!(status.contains(&key[..8]) && !status.contains(&key), "{status}");
+    for line in shown(&["event", "list"]).lines().filter(|line| !line.contains("words")) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    for whole in [shown(&["miner", "list", "-v"]), site.cli_ok(&["miner", "list"])] {
+        assert!(whole.contains(&key), "{whole}");
+    }
+}
+
+#[test]
+fn an_alias_needs_no_option_and_get_stands_for_show() {
+    let site = site();
+    site.cli_ok(&["miner", "create", "pool"]);
+    let shown = site.cli_json(&["miner", "show", "pool"]);
+    assert_eq!(shown, site.cli_json(&["miner", "show", "--name", "pool"]));
+    assert_eq!(site.cli(&["miner", "show"]).code, 2);
+    assert_eq!(site.cli(&["miner", "show", "pool", "--name", "pool"]).code, 2);
+    assert_eq!(site.cli(&["miner", "show", "nobody"]).code, 1);
+    let invoice = site.cli_json(&["invoice", "create", "--satoshis", "1"]);
+    let id = invoice["id"].as_str().unwrap();
+    let shown = ["show", "get"].map(|verb| site.cli_json(&["invoice", verb, id]));
+    assert_eq!(shown[0], shown[1]);
+    site.cli_ok(&["user", "create", "--name", "Ada"]);
+    let shown = ["show", "get"].map(|verb| site.cli_json(&["user", verb, "1"]));
+    assert_eq!(shown[0], shown[1]);
+}
+
+#[test]
+fn a_terminal_shows_the_words_numbered_and_a_backup_names_what_is_there() {
+    let mut site = site();
+    let piped = site.cli_ok(&["wallet", "words", "--yes"]);
+    assert_eq!(piped.split(' ').count(), 24);
+    let (code, shown, _) = Terminal::start_of_width(&site, &["wallet", "words", "--yes"], 80).end();
+    assert_eq!((code, shown.lines().count()), (0, 4), "{shown}");
+    assert!(shown.starts_with(" 1 ") && shown.contains("24 "), "{shown}");
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("b1").display().to_string();
+    site.cli_ok(&["backup", &file]);
+    let again = site.cli(&["backup", &file]);
+    assert!(
+        again.stderr.contains(&format!("cannot create {file}: it exists already")),
+        "{again:?}"
+    );
+    let kept = site.cli_ok(&["backup", "--keep", "3", dir.path().to_str().unwrap()]);
+    assert!(kept.contains("Kept 1 backup, the oldest is "), "{kept}");
+}

@@ -51,7 +51,7 @@ fn older_names_do_the_same_as_the_commands() {
                 (&["generateminerid", "--name", up], 0, "has the new miner id"),
                 (&["upgrademinerid", "--name", up, "-f", "02"], 2, "invalid value"),
                 (
-                    &["upgrademinerid", "--name", up, "--revocation-keystore", keys],
+                    &["upgrademinerid", "--yes", "--name", up, "--revocation-keystore", keys],
                     0,
                     "is of protocol 1.0",
                 ),

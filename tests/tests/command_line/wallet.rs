@@ -259,17 +259,17 @@ fn a_list_of_any_length_is_printed() {
     let newest_first: Vec<_> = ids.iter().rev().cloned().collect();
     let check = || {
         for (arguments, listed) in [
-            (&[][..], &ids[..]),
-            (&["--newest-first"], &newest_first),
-            (&["--state", "pending"], &ids),
-            (&["--state", "pending", "--newest-first", "--limit", "2001"], &newest_first[..2001]),
-            (&["--limit", "1"], &ids[..1]),
-            (&["--limit", "999"], &ids[..999]),
-            (&["--limit", "1000"], &ids[..1000]),
-            (&["--limit", "1001"], &ids[..1001]),
-            (&["--limit", "2345"], &ids),
-            (&["--limit", "2346"], &ids),
-            (&["--limit", "18446744073709551615"], &ids),
+            (&[][..], &newest_first[..]),
+            (&["--oldest-first"], &ids),
+            (&["--state", "pending"], &newest_first),
+            (&["--state", "pending", "--oldest-first", "--limit", "2001"], &ids[..2001]),
+            (&["--limit", "1"], &newest_first[..1]),
+            (&["--limit", "999"], &newest_first[..999]),
+            (&["--limit", "1000"], &newest_first[..1000]),
+            (&["--limit", "1001"], &newest_first[..1001]),
+            (&["--limit", "2345"], &newest_first),
+            (&["--limit", "2346"], &newest_first),
+            (&["--limit", "18446744073709551615"], &newest_first),
             (&["--state", "paid"], &[]),
             (&["--state", "expired", "--limit", "5"], &[]),
         ] {

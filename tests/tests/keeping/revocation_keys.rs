@@ -42,7 +42,7 @@ fn a_check_names_each_alias_whose_revocation_key_it_did_not_find() {
         let line = "the revocation key of alias \"away\" was not checked: name its keystore with \
                     --revocation-keystore\n";
         assert!(said.contains(line), "{said}");
-        assert!(said.ends_with(", 1 revocation keys were not checked\n"), "{said}");
+        assert!(said.ends_with(", 1 revocation key was not checked\n"), "{said}");
 
         let (code, found, said) = verify(&site, Some(&away));
         assert_eq!((code, &found["faults"], &found["unchecked"]), (0, &json!([]), &json!([])));

@@ -190,7 +190,7 @@ fn a_node_and_a_scan_follow_identities_through_all_their_changes() {
 
     history.run(&["rotaterevocationkey", "--name", "pool"]);
     let r2 = history.key("pool", "revocationKey");
-    history.run(&["upgrademinerid", "--name", "old"]);
+    history.run(&["upgrademinerid", "--yes", "--name", "old"]);
     let s1 = history.key("old", "revocationKey");
     history.mine("pool", "continued", [&p2, &p2], [&r2, &r1]);
     await_acknowledgement(&history.site, "pool");
@@ -290,7 +290,7 @@ fn an_upgraded_identity_remains_the_same_miner() {
     assert_eq!(server.text("/opreturn/pool/rotate"), "OK");
     mine_0_2();
     let second = miner_id(&server, "pool");
-    site.cli_ok(&["upgrademinerid", "--name", "pool"]);
+    site.cli_ok(&["upgrademinerid", "--yes", "--name", "pool"]);
     assert_eq!(server.text("/opreturn/pool/isvalid"), "true");
     assert_eq!(identity(&site, "pool")["minerContact"], json!({ "name": "a pool" }));
     mine(&node, &server);
@@ -312,7 +312,7 @@ fn revocation_keys_are_used_once_a_block_has_shown_the_upgrade() {
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["generatevctx", "--name", "pool"]);
     miner_info::mine_coinbase_document(&node, &server, "pool");
-    site.cli_ok(&["upgrademinerid", "--name", "pool"]);
+    site.cli_ok(&["upgrademinerid", "--yes", "--name", "pool"]);
     for (command, reason) in [
         (&["rotaterevocationkey"][..], "new revocation key of alias \"pool\" has not been seen"),
         (&["revokemineridcompletely", "--yes"], "with a document of protocol 1.0 yet"),

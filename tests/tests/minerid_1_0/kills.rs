@@ -135,7 +135,7 @@ fn an_upgrade_and_an_import_killed_at_any_step_are_whole_or_not_there() {
     let site = silent(Site::new());
     site.cli_ok(&["generateminerid", "--name", "pool"]);
     site.cli_ok(&["rotateminerid", "--name", "pool"]);
-    kill_at_every_step(&site, &["upgrademinerid", "--name", "pool"], &[0]);
+    kill_at_every_step(&site, &["upgrademinerid", "--yes", "--name", "pool"], &[0]);
 
     let site = silent(Site::new());
     let home = site.data_dir().join("home");

@@ -190,7 +190,7 @@ fn an_upgrade_after_a_lost_rotation_announces_it_again() {
     rival.outgrow(&node);
     rival.show_to(&node);
     await_announced(&site, "pool", &json!(["rotation"]));
-    site.cli_ok(&["upgrademinerid", "--name", "pool"]);
+    site.cli_ok(&["upgrademinerid", "--yes", "--name", "pool"]);
     node.mine(1);
     let foreign = node.call("getblock", json!([tip(&node), false]));
     rival.node.call("submitblock", json!([foreign]));

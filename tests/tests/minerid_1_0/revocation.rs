@@ -159,7 +159,7 @@ fn an_identity_of_0_2_ends_when_its_vctx_is_spent() {
     let (txid, index) = outpoint.split_once(':').unwrap();
     let unspent = json!([txid, index.parse::<u32>().unwrap(), true]);
     assert_eq!(node.call("gettxout", unspent), json!(null));
-    let refused = site.cli(&["upgrademinerid", "--name", "pool"]);
+    let refused = site.cli(&["upgrademinerid", "--yes", "--name", "pool"]);
     assert_eq!((refused.code, refused.stderr.contains("is revoked")), (1, true), "{refused:?}");
     // The command can be repeated before and after a block holds the transaction.
     site.cli_ok(&["miner", "revoke", "--yes", "--name", "pool"]);

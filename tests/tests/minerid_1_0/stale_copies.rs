@@ -102,7 +102,9 @@ fn an_older_copy_of_generation_0_2_is_found_out_by_the_first_command() {
     let server = site.server();
     site.cli_ok(&["rotateminerid", "--name", "old"]);
     miner_info::mine_coinbase_document(&node, &server, "old");
-    for command in [&["rotateminerid"][..], &["miner", "revoke", "--yes"], &["upgrademinerid"]] {
+    for command in
+        [&["rotateminerid"][..], &["miner", "revoke", "--yes"], &["upgrademinerid", "--yes"]]
+    {
         let done = copy.copy().cli(&[command, &["--name", "old"]].concat());
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.stderr.contains("is an older copy"), "{done:?}");

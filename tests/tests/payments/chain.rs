@@ -326,7 +326,7 @@ fn a_payment_that_is_being_cancelled_can_be_displaced() {
     restart_empty(&mut node);
     let done = site.cli(&["outgoing", "cancel", "1", "--yes"]);
     assert_eq!(done.code, 1, "{}", done.stdout);
-    let done = site.cli(&["pay", &payee.url()]);
+    let done = site.cli(&["pay", &payee.url(), "--yes"]);
     assert_eq!((done.code, done.stderr.as_str()), (1, "bsv-cli: payment 1 is cancelling\n"));
     send(&node, &double_spend(&purse, &received, 100_000));
     node.mine(1);

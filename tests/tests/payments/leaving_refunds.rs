@@ -302,7 +302,8 @@ fn refunds_are_refused_by_name() {
     let shown =
         site.cli_ok(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS, "--dry-run"]);
     assert!(shown.starts_with(&format!("500 satoshis are refunded to {ADDRESS}")), "{shown}");
-    let done = site.cli_json(&["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS]);
+    let refund = ["invoice", "refund", &id, "--satoshis", "500", "--to", ADDRESS, "--yes"];
+    let done = site.cli_json(&refund);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
     let shown = site.cli_ok(&["outgoing", "show", &done["id"].to_string()]);
     let line = format!("paid to      {ADDRESS}, refund of invoice {id}\n");

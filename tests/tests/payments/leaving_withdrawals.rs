@@ -321,7 +321,7 @@ fn the_command_line_sends_after_a_confirmation() {
         assert!(shown.contains(line), "{shown}");
     }
     assert!(site.cli_ok(&["outgoing", "list"]).contains(&ADDRESS[..8]));
-    let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--json"]);
+    let refused = site.cli(&["send", ADDRESS, "1", "--max-fee", "0", "--yes", "--json"]);
     let error: Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_eq!((refused.code, &error["code"]), (1, &json!("too-small")));
     for wrong in [&["send", ADDRESS][..], &["send", ADDRESS, "0"], &["send", ADDRESS, "ALL"]] {

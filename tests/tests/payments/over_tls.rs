@@ -37,6 +37,6 @@ fn an_invoice_is_paid_over_tls() {
     assert_eq!(messages.status, 200, "{}", messages.body);
 
     let by_command = shop.invoice(2_000);
-    buyer.site.cli_ok(&["pay", &url(&by_command)]);
+    buyer.site.cli_ok(&["pay", &url(&by_command), "--yes"]);
     assert_eq!((shop.balance(), shop.state(&by_command)), (25_000, "paid".to_owned()));
 }

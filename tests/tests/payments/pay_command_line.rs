@@ -42,7 +42,7 @@ fn payee(satoshis: u64) -> Payee {
 fn paying_prints_what_it_came_to() {
     for (site, _server) in sites() {
         let payee = payee(10_000);
-        let said = site.cli_ok(&["pay", &payee.url()]);
+        let said = site.cli_ok(&["pay", &payee.url(), "--yes"]);
         let txid = payee.paid_with().txid().to_string();
         let expected =
             format!("Paid\nid           order-1\ntransaction  {txid}\nmemo         thanks");
@@ -51,6 +51,7 @@ fn paying_prints_what_it_came_to() {
         let result = json!({
             "id": "order-1", "tx_id": txid, "memo": "thanks", "peer_channel": nowhere,
         });
+        // There is no question for an earlier payment.
         assert_eq!(site.cli_json(&["pay", &payee.url()]), result);
         assert_eq!(payee.requests("POST").len(), 1);
     }
@@ -61,7 +62,7 @@ fn a_payment_is_shown_with_what_it_builds_on() {
     for (site, server) in sites() {
         let payees = [(); 2].map(|()| payee(10_000));
         for payee in &payees {
-            site.cli_ok(&["pay", &payee.url()]);
+            site.cli_ok(&["pay", &payee.url(), "--yes"]);
         }
         let node = NodeRpc::new(node().settings());
         let runtime = Runtime::new().unwrap();
@@ -99,10 +100,10 @@ fn payments_are_listed_the_newest_first() {
         assert_eq!(site.cli_json(&["outgoing", "list"]), json!([]));
         let [paid, open] = [payee(10_000), payee(5_000)];
         open.on_post(|_| Answer::text(503, "{}"));
-        site.cli_ok(&["pay", &paid.url()]);
+        site.cli_ok(&["pay", &paid.url(), "--yes"]);
         let complaint = "it is not known whether the payment went through (the payee cannot answer \
                          now: HTTP status 503): the wallet follows it, and you may send it again";
-        check_refused(&site, &["pay", &open.url()], complaint);
+        check_refused(&site, &["pay", &open.url(), "--yes"], complaint);
         let listed = site.cli_json(&["outgoing", "list"]);
         let payments = listed.as_array().unwrap();
         let txid = |payee: &Payee| payee.paid_with().txid().to_string();
@@ -150,7 +151,7 @@ fn a_payment_that_was_left_open_without_a_server_is_seen_to_by_the_next_one() {
     let [_, (site, _)] = sites();
     let payee = payee(10_000);
     payee.on_post(|_| Answer::text(503, "{}"));
-    assert_eq!(site.cli(&["pay", &payee.url()]).code, 1);
+    assert_eq!(site.cli(&["pay", &payee.url(), "--yes"]).code, 1);
     broadcast(&payee.paid_with());
     let shop = Merchant { server: site.server(), site };
     wait_until("it is settled", || shop.outgoing_states() == ["settled"]);
@@ -164,10 +165,10 @@ fn refusals_say_why_and_wrong_usage_is_told_apart() {
     check_refused(site, &["pay", url], "payToURL must end with the id of what is paid");
     let dear = payee(1_000);
     let complaint = "1010 satoshis are needed, fee included, and 1000 can be spent";
-    check_refused(site, &["pay", &dear.url()], complaint);
+    check_refused(site, &["pay", &dear.url(), "--yes"], complaint);
     let shop = payee(100);
     shop.on_post(|_| Answer::text(409, r#"{"detail":"sold out"}"#));
-    check_refused(site, &["pay", &shop.url()], "the payee refuses the payment: sold out");
+    check_refused(site, &["pay", &shop.url(), "--yes"], "the payee refuses the payment: sold out");
     for wrong in [
         &["pay"][..],
         &["pay", "a", "b"],

@@ -22,6 +22,8 @@ pub(super) fn new_name(network: &str) -> String {
 /// The other backups in the directory of a new one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
+    /// Those that stay, and the new one, the oldest first.
+    pub(super) kept: Vec<PathBuf>,
     /// Those that were deleted.
     pub(super) deleted: Vec<PathBuf>,
     /// Those whose names lie in the future. They stay, and do not count as kept: the clock is wrong,
@@ -45,13 +47,17 @@ pub(super) fn delete_oldest(
     }
     names.sort();
     let now = new_name(network);
-    let (mut deleted, future): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| *name <= now);
+    let (past, future): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| *name <= now);
     // Those that others make at the same time stay.
-    deleted.retain(|name| name.as_str() < new);
-    deleted.truncate(deleted.len().saturating_sub(keep.saturating_sub(1)));
-    let [deleted, future] =
-        [deleted, future].map(|names| names.into_iter().map(|name| dir.join(name)).collect());
-    let others = Others { deleted, future };
+    let (mut older, mut kept): (Vec<_>, Vec<_>) =
+        past.into_iter().partition(|name| name.as_str() < new);
+    let deleted_len = older.len().saturating_sub(keep.saturating_sub(1));
+    let deleted: Vec<_> = older.drain(..deleted_len).collect();
+    older.push(new.to_owned());
+    kept.splice(..0, older);
+    let [kept, deleted, future] =
+        [kept, deleted, future].map(|names| names.into_iter().map(|name| dir.join(name)).collect());
+    let others = Others { kept, deleted, future };
     others.deleted.iter().try_for_each(fs::remove_file)?;
     Ok(others)
 }
@@ -81,9 +87,12 @@ mod tests {
             fs::write(dir.join(name), "").unwrap();
         }
         let delete = |new: &str| delete_oldest(&dir, "livenet", new, 2).unwrap();
-        assert_eq!(delete(&of_day(3)), Others::default(), "the others are newer");
-        let deleted = [3, 7].map(|day| dir.join(of_day(day))).into();
-        assert_eq!(delete(&of_day(21)), Others { deleted, future: vec![] });
+        let days = |days: &[u32]| days.iter().map(|day| dir.join(of_day(*day))).collect();
+        let kept = days(&[3, 7, 9, 21]);
+        let (deleted, future) = (vec![], vec![]);
+        assert_eq!(delete(&of_day(3)), Others { kept, deleted, future }, "the others are newer");
+        let (kept, deleted, future) = (days(&[9, 21]), days(&[3, 7]), vec![]);
+        assert_eq!(delete(&of_day(21)), Others { kept, deleted, future });
         let mut left = others.map(str::to_owned).into_iter().chain([of_day(9), of_day(21)]);
         assert!(left.all(|name| dir.join(name).exists()));
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 5);
@@ -96,7 +105,8 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         let deleted = vec![dir.join(of_day(9))];
-        assert_eq!(delete(&new), Others { deleted, future: future.into() });
+        let kept = vec![dir.join(of_day(21)), dir.join(&new)];
+        assert_eq!(delete(&new), Others { kept, deleted, future: future.into() });
         // The clock has been set back since the new one got its name.
         let of_past = dir.join(&new);
         assert_eq!(delete("bsv-livenet-99970101T000000Z.backup").deleted, [dir.join(of_day(21))]);

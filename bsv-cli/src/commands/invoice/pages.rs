@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, Table};
+use crate::output::{self, Column, Table};
 use crate::service::ReachError;
 
 /// A list, and how it is printed as a table.
@@ -14,8 +14,8 @@ pub(super) struct Pages<'l, T> {
     pub(super) first: String,
     /// The most elements to print.
     pub(super) limit: u64,
-    /// An empty table. The tables of later pages are aligned with the first one.
-    pub(super) table: &'l dyn Fn(bool) -> Table,
+    /// The columns of the table.
+    pub(super) columns: &'static [Column],
     /// Adds an element to a table.
     pub(super) add: &'l dyn Fn(&mut Table, &T),
     /// The text for an empty list.
@@ -28,6 +28,7 @@ impl<T: DeserializeOwned> Pages<'_, T> {
         let mut left = self.limit;
         let mut service = context.service(Stores::Wallet).await?;
         let (mut path, mut is_first) = (Some(self.first.clone()), true);
+        let mut table = context.table(self.columns);
         while let Some(page) = path.filter(|_| left > 0) {
             let answer = service.get(page).await?;
             let elements: Vec<&RawValue> =
@@ -36,7 +37,7 @@ impl<T: DeserializeOwned> Pages<'_, T> {
             if !elements.is_empty() {
                 match context.is_json {
                     true => output::print_json(&lines(elements, is_first))?,
-                    false => output::print(&self.rows(elements, is_first)?)?,
+                    false => output::print(&self.rows(&mut table, elements)?)?,
                 }
                 is_first = false;
             }
@@ -51,14 +52,13 @@ impl<T: DeserializeOwned> Pages<'_, T> {
         })?)
     }
 
-    /// A part of a table, aligned with the parts before it.
-    fn rows(&self, elements: &[&RawValue], is_first: bool) -> Result<String, CliError> {
-        let mut table = (self.table)(!is_first);
+    /// The next part of a table.
+    fn rows(&self, table: &mut Table, elements: &[&RawValue]) -> Result<String, CliError> {
         for element in elements {
             let element = serde_json::from_str(element.get()).map_err(ReachError::Nonsense)?;
-            (self.add)(&mut table, &element);
+            (self.add)(table, &element);
         }
-        Ok(table.to_string())
+        Ok(table.take())
     }
 }
 

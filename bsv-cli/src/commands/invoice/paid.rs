@@ -6,10 +6,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::pages::Pages;
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Table, line, optional};
+use crate::output::{Column, Table, line, optional};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -21,17 +20,22 @@ pub(crate) struct ShowArguments {
 pub(crate) struct MarkArguments {
     /// The id of the invoice
     id: InvoiceId,
-    #[command(flatten)]
-    consent: Consent,
 }
+
+pub(in crate::commands) const PAYMENT_COLUMNS: &[Column] = &[
+    Column::key("transaction", 13),
+    Column::number("output"),
+    Column::number("satoshis"),
+    Column::whole("state"),
+    Column::number("block"),
+];
 
 impl ShowArguments {
     pub(crate) async fn payments(self, context: &Context) -> Result<(), CliError> {
-        let header = ["transaction", "output", "satoshis", "state", "block"];
         let pages = Pages {
             first: format!("/api/v1/invoices/{}/payments", self.id),
             limit: u64::MAX,
-            table: &|is_continued| context.table(&header).continued(is_continued, &[64, 6, 16, 9]),
+            columns: PAYMENT_COLUMNS,
             add: &add_payment,
             none: "Nothing was paid for this invoice\n",
         };
@@ -68,7 +72,7 @@ impl MarkArguments {
         let id = self.id;
         let effect =
             format!("Invoice {id} then counts as paid for good, regardless of what was received.");
-        self.consent.ask(context, &effect, "Mark it as paid?", "marked")?;
+        context.ask(&effect, "Mark it as paid?", "marked")?;
         let mut service = context.service(Stores::Wallet).await?;
         let path = format!("/api/v1/invoices/{id}/mark");
         let answer = service.post(path, json!({ "state": "paid" })).await?;

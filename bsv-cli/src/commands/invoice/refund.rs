@@ -6,8 +6,7 @@ use bsv_server::wire::{Outgoing, RefundPreview};
 use clap::Args;
 use serde_json::json;
 
-use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 
 #[derive(Debug, Args)]
@@ -26,19 +25,14 @@ pub(crate) struct RefundArguments {
     /// Show what would be sent, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before sending. Outside a terminal, this never asks
-    #[arg(long)]
-    yes: bool,
 }
 
 impl RefundArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let context = &context.with_unattended(Unattended::GoOn);
-        let consent = Consent::new(self.yes);
         let path = format!("/api/v1/invoices/{}/refund", self.id);
         let mut asked = json!({ "satoshis": self.satoshis, "to": self.to, "full": self.full });
         let mut service = context.service(Stores::Wallet).await?;
-        if self.dry_run || consent.would_ask() {
+        if self.dry_run || !context.has_consent()? {
             asked["dryRun"] = json!(true);
             let answer = service.post(&path, &asked).await?;
             let RefundPreview { satoshis, to, fee, .. } = answer.read()?;
@@ -48,7 +42,7 @@ impl RefundArguments {
             if self.dry_run {
                 return context.print(&answer.body, || format!("{effect}\n"));
             }
-            consent.ask(context, &format!("{effect}."), "Refund?", "refunded")?;
+            context.ask(&format!("{effect}."), "Refund?", "refunded")?;
             // The refund is the one that was shown, even if more has been received meanwhile.
             asked = json!({ "satoshis": satoshis, "to": to });
         }

@@ -11,7 +11,7 @@ use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
 use crate::output::{self, printable, printable_json};
-use crate::shared_arguments::{Name, height};
+use crate::shared_arguments::{Name, NameOption, height};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArguments {
@@ -25,7 +25,7 @@ pub(crate) struct ScriptArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ContactArguments {
     #[command(flatten)]
-    name: Name,
+    name: NameOption,
     /// Members to set, such as email=me@example.com. Without any, the contact information is shown
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<KeyValue>,
@@ -37,7 +37,7 @@ pub(crate) struct ContactArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ExtensionsArguments {
     #[command(flatten)]
-    name: Name,
+    name: NameOption,
     /// A JSON object, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
     document: String,
@@ -46,7 +46,7 @@ pub(crate) struct ExtensionsArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DataRefsArguments {
     #[command(flatten)]
-    name: Name,
+    name: NameOption,
     /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
     document: String,
@@ -55,7 +55,7 @@ pub(crate) struct DataRefsArguments {
 #[derive(Debug, Args)]
 pub(crate) struct BlindSigningArguments {
     #[command(flatten)]
-    name: Name,
+    name: NameOption,
     /// on: any hash; off: only documents
     #[arg(value_enum)]
     switch: Switch,
@@ -84,11 +84,11 @@ impl FromStr for KeyValue {
 
 impl ScriptArguments {
     pub(crate) fn new(alias: Alias, height: u32) -> Self {
-        Self { name: Name { alias }, height }
+        Self { name: Name::new(alias), height }
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let (alias, height) = (self.name.alias, self.height);
+        let (alias, height) = (self.name.alias(), self.height);
         let mut service = context.service(Stores::Identities).await?;
         let script = service.get(format!("/opreturn/{alias}/{height}")).await?.body;
         let json = json!({ "alias": alias.as_str(), "height": height, "script": script });
@@ -98,7 +98,7 @@ impl ScriptArguments {
 
 impl ContactArguments {
     pub(crate) fn new(alias: Alias, pairs: Vec<KeyValue>) -> Self {
-        Self { name: Name { alias }, pairs, removed: Vec::new() }
+        Self { name: NameOption { alias }, pairs, removed: Vec::new() }
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, field, printable, text};
+use crate::output::{Column, elements, field, printable, text};
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
 
@@ -31,9 +31,18 @@ pub(crate) struct ShowArguments {
     name: Name,
 }
 
+pub(in crate::commands) const COLUMNS: &[Column] = &[
+    Column::whole("alias"),
+    Column::whole("protocol").unless_narrow(2),
+    Column::key("miner id", 13),
+    Column::number("keys").unless_narrow(1),
+    Column::key("VCTx or revocation key", 22).unless_narrow(0),
+    Column::words("announced", 12).unless_narrow(3),
+];
+
 impl CreateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let identity = NewIdentity { alias: alias.to_string(), protocol: Some(self.protocol) };
         let mut service = context.service_after(Create::Identities, Stores::Identities).await?;
         let (keystore, path) = (self.revocation_keystore, "/control/minerids");
@@ -59,9 +68,7 @@ impl ListArguments {
             if elements(&identities).is_empty() {
                 return "There is no identity: make one with miner create\n".to_owned();
             }
-            let vctx_or_key = "VCTx or revocation key";
-            let header = ["alias", "protocol", "miner id", "keys", vctx_or_key, "announced"];
-            let mut table = context.table(&header);
+            let mut table = context.table(COLUMNS);
             for identity in elements(&identities) {
                 table.add([
                     &text(identity, "alias"),
@@ -72,7 +79,7 @@ impl ListArguments {
                     &announced(identity),
                 ]);
             }
-            table.to_string()
+            table.take()
         })
     }
 }
@@ -80,7 +87,7 @@ impl ListArguments {
 impl ShowArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         let mut service = context.service(Stores::Identities).await?;
-        let answer = service.get(format!("/control/minerids/{}", self.name.alias)).await?;
+        let answer = service.get(format!("/control/minerids/{}", self.name.alias())).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || describe("Alias", &identity))
     }

@@ -5,7 +5,6 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::json;
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, printable, text};
@@ -25,9 +24,6 @@ pub(crate) struct RotateArguments {
     /// Rotate even if no block was seen to show the last new key. Documents skip that key (1.0)
     #[arg(long)]
     force: bool,
-    /// Do not ask before a forced rotation. Required outside a terminal
-    #[arg(long)]
-    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -42,8 +38,6 @@ pub(crate) struct RotateRevocationKeyArguments {
 pub(crate) struct ConfirmArguments {
     #[command(flatten)]
     name: Name,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
@@ -55,13 +49,11 @@ pub(crate) struct UpgradeArguments {
     first_key: Option<PublicKey>,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 impl IdArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let key = service.get(format!("/minerid/{alias}")).await?.body;
         let json = json!({ "alias": alias.as_str(), "minerId": key });
@@ -71,14 +63,13 @@ impl IdArguments {
 
 impl RotateArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         if self.force {
             let effect = format!(
                 "Alias \"{alias}\" gets a new key, which the last key seen in a block vouches for. Keys announced \
                  since then are skipped for good."
             );
-            let consent = Consent::new(self.yes);
-            consent.ask_for_alias(context, &effect, &alias, "rotated")?;
+            context.ask_for_alias(&effect, &alias, "rotated")?;
         }
         let mut service = context.service(Stores::Identities).await?;
         let how = output::json(&wire::Rotation { force: self.force });
@@ -95,7 +86,7 @@ impl RotateArguments {
 
 impl RotateRevocationKeyArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/revocation-key");
         let keystore = self.revocation_keystore;
@@ -111,12 +102,12 @@ impl RotateRevocationKeyArguments {
 
 impl ConfirmArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let effect = format!(
             "Alias \"{alias}\" stops announcing its changes: nodes that have not seen them in a block \
              will not accept its later documents."
         );
-        self.consent.ask_for_alias(context, &effect, &alias, "confirmed")?;
+        context.ask_for_alias(&effect, &alias, "confirmed")?;
         let mut service = context.service(Stores::Identities).await?;
         let answer = service.post(format!("/control/minerids/{alias}/confirm"), "{}").await?;
         context.print(&answer.body, || {
@@ -127,10 +118,10 @@ impl ConfirmArguments {
 
 impl UpgradeArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let effect =
             format!("Alias \"{alias}\" is then of protocol 1.0, and cannot go back to 0.2.");
-        self.consent.ask(context, &effect, "Upgrade it?", "upgraded")?;
+        context.ask(&effect, "Upgrade it?", "upgraded")?;
         let mut service = context.service(Stores::Identities).await?;
         let upgrade = wire::Upgrade { first_miner_id: self.first_key.map(|key| key.to_string()) };
         let path = format!("/control/minerids/{alias}/upgrade");

@@ -6,7 +6,6 @@ use bsv_tx::PublicKey;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::consent::Consent;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, text};
@@ -25,8 +24,6 @@ pub(crate) struct RevokeArguments {
     all: bool,
     #[command(flatten)]
     revocation_keystore: RevocationKeystore,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 #[derive(Debug, Args)]
@@ -36,8 +33,6 @@ pub(crate) struct DeleteArguments {
     /// Also delete the keys, except the key of a VCTx, which may own coins
     #[arg(long)]
     with_keys: bool,
-    #[command(flatten)]
-    consent: Consent,
 }
 
 /// What a command revokes.
@@ -56,27 +51,26 @@ impl RevokeArguments {
         name: Name,
         revoked: Revoked,
         revocation_keystore: RevocationKeystore,
-        consent: Consent,
     ) -> Self {
         let (back_to, all) = match revoked {
             Revoked::Vctx => (None, false),
             Revoked::BackTo(key) => (Some(key), false),
             Revoked::All => (None, true),
         };
-        Self { name, back_to, all, revocation_keystore, consent }
+        Self { name, back_to, all, revocation_keystore }
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = &self.name.alias;
         let revoked = match (self.back_to, self.all) {
             (Some(key), _) => Revoked::BackTo(key),
             (None, true) => Revoked::All,
             (None, false) => Revoked::Vctx,
         };
+        let alias = &self.name.alias();
         let mut service = context.service(Stores::Identities).await?;
         let identity = service.get(format!("/control/minerids/{alias}")).await?.value()?;
         check_protocol(alias, revoked, &identity)?;
-        self.consent.ask_for_alias(context, &revoked.effect(alias), alias, "revoked")?;
+        context.ask_for_alias(&revoked.effect(alias), alias, "revoked")?;
 
         let (action, body) = match revoked {
             Revoked::Vctx => ("revoke", json!({})),
@@ -105,10 +99,10 @@ impl RevokeArguments {
 
 impl DeleteArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let (alias, with_keys) = (self.name.alias, self.with_keys);
+        let (alias, with_keys) = (self.name.alias(), self.with_keys);
         let keys = if with_keys { "its keys are deleted" } else { "its keys stay in the keystore" };
         let effect = format!("Alias \"{alias}\" is deleted and cannot be used again; {keys}.");
-        self.consent.ask_for_alias(context, &effect, &alias, "deleted")?;
+        context.ask_for_alias(&effect, &alias, "deleted")?;
         let mut service = context.service(Stores::Identities).await?;
         let path = format!("/control/minerids/{alias}/delete");
         service.post(path, output::json(&wire::Deletion { with_keys })).await?;

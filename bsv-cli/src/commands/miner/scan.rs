@@ -18,6 +18,8 @@ use tokio::task::JoinHandle;
 
 pub(crate) use self::arguments::ScanArguments;
 pub(crate) use self::error::ScanError;
+#[cfg(test)]
+pub(in crate::commands) use self::lines::COLUMNS;
 use self::progress::{Progress, ProgressFile, Seen};
 use super::verify::node;
 use crate::context::Context;

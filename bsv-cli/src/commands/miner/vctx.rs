@@ -6,8 +6,7 @@ use bsv_tx::OutPoint;
 use clap::Args;
 use serde_json::Value;
 
-use crate::consent::Consent;
-use crate::context::{Context, Stores, Unattended};
+use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, number, text};
 use crate::shared_arguments::Name;
@@ -25,17 +24,15 @@ pub(crate) struct VctxArguments {
     /// Show what would be swept, and send nothing
     #[arg(long, requires = "sweep")]
     dry_run: bool,
-    /// Do not ask before sweeping. Required outside a terminal
-    #[arg(long, requires = "sweep")]
-    yes: bool,
 }
 
 impl VctxArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let alias = self.name.alias();
+        let sweep = Sweep { alias: &alias, outpoint: self.outpoint, dry_run: self.dry_run };
         if let Some(address) = &self.sweep {
-            return self.sweep(context, address).await;
+            return sweep.run(context, address).await;
         }
-        let alias = self.name.alias;
         let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
         let funding = output::json(&wire::Vctx { outpoint });
         let mut service = context.service(Stores::Identities).await?;
@@ -59,9 +56,18 @@ impl VctxArguments {
         })?;
         context.advise("Keep it unspent: spending it revokes the identity.")
     }
+}
 
-    async fn sweep(&self, context: &Context, address: &str) -> Result<(), CliError> {
-        let alias = &self.name.alias;
+/// Sending the coins in a VCTx to an address.
+struct Sweep<'a> {
+    alias: &'a Alias,
+    outpoint: Option<OutPoint>,
+    dry_run: bool,
+}
+
+impl Sweep<'_> {
+    async fn run(&self, context: &Context, address: &str) -> Result<(), CliError> {
+        let alias = self.alias;
         let path = format!("/control/minerids/{alias}/vctx/sweep");
         let outpoint = self.outpoint.map(|outpoint| outpoint.to_string());
         let mut asked = wire::Sweep { address: address.to_owned(), outpoint, dry_run: true };
@@ -73,9 +79,7 @@ impl VctxArguments {
             return context.print(&answer.body, || format!("{effect}\n"));
         }
         if !matches!(planned["state"].as_str(), Some("inMempool" | "mined")) {
-            // The older generator's names do not ask, but a sweep must be confirmed.
-            let context = &context.with_unattended(Unattended::Refuse);
-            Consent::new(self.yes).ask(context, &effect, "Send?", "sent")?;
+            context.ask(&effect, "Send?", "sent")?;
         }
         asked.dry_run = false;
         let waiting = context.wait("sending");

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{line, optional, printable};
+use crate::output::{Column, counted, line, optional, printable};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -52,6 +52,15 @@ pub(crate) struct ReplayArguments {
     only_failed: bool,
 }
 
+pub(in crate::commands) const COLUMNS: &[Column] = &[
+    Column::number("number"),
+    Column::whole("state"),
+    Column::whole("type"),
+    Column::number("attempts").unless_narrow(0),
+    Column::words("last outcome", 16),
+    Column::whole("next attempt").unless_narrow(1),
+];
+
 /// The path of a webhook.
 pub(super) fn path(id: WebhookId) -> String {
     format!("/api/v1/webhooks/{id}")
@@ -91,13 +100,15 @@ impl ListArguments {
 }
 
 fn table(context: &Context, deliveries: &[Delivery]) -> String {
-    let header = ["number", "state", "type", "attempts", "last outcome", "next attempt"];
-    let mut table = context.table(&header);
+    let mut table = context.table(COLUMNS);
     for Delivery { number, state, r#type, attempts, next_attempt_at, .. } in deliveries {
-        let (last, next) = (attempts.last().map(outcome), optional(next_attempt_at.as_ref()));
+        let (last, next) = (
+            attempts.last().map(outcome),
+            optional(next_attempt_at.as_ref().map(|at| context.time(at))),
+        );
         table.add([number, state, r#type, &attempts.len(), &optional(last), &next]);
     }
-    table.to_string()
+    table.take()
 }
 
 /// A delivery with its attempts, the earliest first.
@@ -142,6 +153,9 @@ impl ReplayArguments {
         let mut service = context.service(Stores::Wallet).await?;
         let answer = service.post(format!("{}/replay", path(id)), range).await?;
         let Replayed { count } = answer.read()?;
-        context.print(&answer.body, || format!("{count} events are sent again to webhook {id}\n"))
+        context.print(&answer.body, || {
+            let events = counted(count, "event is", "events are");
+            format!("{events} sent again to webhook {id}\n")
+        })
     }
 }

@@ -5,7 +5,16 @@ use serde_json::{Value, json};
 
 use super::progress::{Progress, Seen};
 use crate::context::Context;
-use crate::output::printable;
+use crate::output::{Column, printable};
+
+pub(in crate::commands) const COLUMNS: &[Column] = &[
+    Column::number("miner"),
+    Column::whole("recent blocks"),
+    Column::words("name", 10),
+    Column::key("miner id", 13),
+    Column::whole("state"),
+    Column::number("since height").unless_narrow(0),
+];
 
 /// The line for a block in a scan that began at the height `from`.
 pub(super) fn block(
@@ -117,8 +126,7 @@ pub(super) fn summary(progress: &Progress, context: &Context) -> String {
     if ledger.miners().is_empty() {
         return "No miner has an identity\n".to_owned();
     }
-    let mut table =
-        context.table(&["miner", "recent blocks", "name", "miner id", "state", "since height"]);
+    let mut table = context.table(COLUMNS);
     for miner in miners {
         for (place, key) in ledger.keys_of(miner).into_iter().enumerate() {
             let [number, recent] = match place {
@@ -135,7 +143,7 @@ pub(super) fn summary(progress: &Progress, context: &Context) -> String {
             ]);
         }
     }
-    let mut text = table.to_string();
+    let mut text = table.take();
     if *from > 1 {
         text.push_str(&format!(
             "The scan began at height {from}: earlier miner ids and revocations are unknown\n"
