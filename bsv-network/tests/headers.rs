@@ -1,5 +1,7 @@
 //! Headers of the main network (`headers/`), judged and kept.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::fs;
 use std::path::Path;
 
