@@ -4,6 +4,8 @@ mod amount;
 mod answers;
 mod connection;
 mod error;
+#[cfg(feature = "headers")]
+pub mod headers;
 mod hex_digits;
 mod rpc;
 mod transaction_feed;

@@ -12,6 +12,7 @@ mod embedding;
 mod events;
 mod full_disk;
 mod golden;
+mod headers;
 mod keeping;
 mod kills;
 mod metrics;

@@ -1,0 +1,87 @@
+use std::time::Duration;
+
+use bsv_tx::BlockHeader;
+use reqwest::{Client, Response};
+
+use super::chain::Locator;
+use super::file::headers_in;
+use super::source::{MOST_AT_ONCE, SourceError, shown};
+
+/// A service that gives headers by HTTP: the routes of Chaintracks, version 2
+/// (`/headers.bin`). Arcade serves them too.
+#[derive(Clone, Debug)]
+pub struct Chaintracks {
+    client: Client,
+    url: String,
+}
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Chaintracks {
+    /// A service whose routes begin with `url`, without a slash at the end. `client` should follow no
+    /// redirects.
+    pub fn new(client: Client, url: impl Into<String>) -> Self {
+        Self { client, url: url.into() }
+    }
+
+    /// The URL.
+    pub fn name(&self) -> &str {
+        &self.url
+    }
+
+    /// The next headers, at most 2,000: see
+    /// [`HeaderSource::headers_after`](super::HeaderSource::headers_after).
+    pub async fn headers_after(&self, locator: &Locator) -> Result<Vec<BlockHeader>, SourceError> {
+        // A service whose chain has parted from ours has other headers at these heights.
+        for (height, hash) in locator {
+            let headers = self.headers_from(height + 1).await?;
+            if headers.is_empty() && height == &locator[0].0 {
+                // It knows nothing later. It may still be on another branch of the same length, which
+                // has no more work.
+                return Ok(headers);
+            }
+            if headers.first().is_some_and(|first| first.previous_block == *hash) {
+                return Ok(headers);
+            }
+        }
+        Err(self.nonsense("its headers follow no block that is known", b""))
+    }
+
+    async fn headers_from(&self, height: u32) -> Result<Vec<BlockHeader>, SourceError> {
+        let Self { client, url, .. } = self;
+        let url = format!("{url}/headers.bin?height={height}&count={MOST_AT_ONCE}");
+        let answer = client.get(url).timeout(TIMEOUT).send().await;
+        let answer = answer.map_err(|error| self.unreachable(error))?;
+        let status = answer.status();
+        let body = self.read(answer).await?;
+        if !status.is_success() {
+            return Err(self.nonsense(&format!("status {status}"), &body));
+        }
+        if body.len() % BlockHeader::LEN != 0 {
+            return Err(self.nonsense(&format!("{} bytes", body.len()), &body));
+        }
+        Ok(headers_in(&body))
+    }
+
+    async fn read(&self, mut answer: Response) -> Result<Vec<u8>, SourceError> {
+        let mut body = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(error))? {
+            if body.len() + part.len() > MOST_AT_ONCE * BlockHeader::LEN {
+                return Err(self.nonsense("more headers than it was asked for", &body));
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(body)
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> SourceError {
+        let reason = error.without_url().to_string();
+        SourceError::Unreachable { name: self.url.clone(), reason }
+    }
+
+    fn nonsense(&self, reason: &str, body: &[u8]) -> SourceError {
+        let reason = format!("{reason}: {}", shown(body));
+        SourceError::Nonsense { name: self.url.clone(), reason }
+    }
+}

@@ -1,0 +1,243 @@
+//! The network's own protocol, as far as headers need it.
+
+use std::io;
+
+use bsv_tx::{BlockHeader, DecodeError, Network, Reader, sha256d, write_var_int};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::chain::Locator;
+use super::source::shown;
+
+/// The version of the protocol (`PROTOCOL_VERSION` of nodes).
+const VERSION: i32 = 70_016;
+/// Nodes ban clients whose name contains that of another chain.
+const USER_AGENT: &[u8] = concat!("/bsv-server:", env!("CARGO_PKG_VERSION"), "/").as_bytes();
+
+/// The bytes before the contents of a message: the network, the command, the length and a check
+/// sum.
+const PREFIX: usize = 4 + COMMAND + 4 + 4;
+const COMMAND: usize = 12;
+/// The longest contents that are read: above 50,000 announcements and 2,000 headers.
+const MOST_BYTES: usize = 2 << 20;
+
+/// A message of a node.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Version {
+        /// The height that the node claims.
+        height: i32,
+    },
+    Verack,
+    Ping(u64),
+    Headers(Vec<BlockHeader>),
+    /// The node announces something.
+    Inventory,
+    Other,
+}
+
+/// A connection with a node.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: TcpStream,
+    magic: [u8; 4],
+    /// What has arrived and was not read.
+    arrived: Vec<u8>,
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream, network: Network) -> Self {
+        let magic = match network {
+            Network::Livenet => [0xe3, 0xe1, 0xf3, 0xe8],
+            Network::Testnet => [0xf4, 0xe5, 0xf3, 0xf4],
+            Network::Regtest => [0xda, 0xb5, 0xbf, 0xfa],
+        };
+        Self { stream, magic, arrived: Vec::new() }
+    }
+
+    /// Introduces this client. `now` is in seconds since 1970.
+    pub(super) async fn send_version(&mut self, now: u64) -> io::Result<()> {
+        self.send("version", &version(now, 0)).await
+    }
+
+    pub(super) async fn send_verack(&mut self) -> io::Result<()> {
+        self.send("verack", &[]).await?;
+        // Nodes then announce new blocks by their headers.
+        self.send("sendheaders", &[]).await
+    }
+
+    pub(super) async fn send_pong(&mut self, nonce: u64) -> io::Result<()> {
+        self.send("pong", &nonce.to_le_bytes()).await
+    }
+
+    pub(super) async fn send_getheaders(&mut self, locator: &Locator) -> io::Result<()> {
+        self.send("getheaders", &getheaders(locator)).await
+    }
+
+    async fn send(&mut self, command: &str, contents: &[u8]) -> io::Result<()> {
+        self.stream.write_all(&message(self.magic, command, contents)).await
+    }
+
+    /// The next message. If this is cancelled, nothing is lost.
+    pub(super) async fn receive(&mut self) -> io::Result<Message> {
+        loop {
+            if let Some((message, length)) = decode(self.magic, &self.arrived)? {
+                self.arrived.drain(..length);
+                return Ok(message);
+            }
+            if self.stream.read_buf(&mut self.arrived).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+}
+
+/// The contents of `version`: a client without services that wants no transactions.
+fn version(now: u64, nonce: u64) -> Vec<u8> {
+    // No services, and no address.
+    const NOBODY: [u8; 26] = [0; 26];
+    let mut contents = Vec::new();
+    contents.extend_from_slice(&VERSION.to_le_bytes());
+    contents.extend_from_slice(&0_u64.to_le_bytes());
+    contents.extend_from_slice(&now.to_le_bytes());
+    contents.extend_from_slice(&NOBODY);
+    contents.extend_from_slice(&NOBODY);
+    contents.extend_from_slice(&nonce.to_le_bytes());
+    write_var_int(&mut contents, USER_AGENT.len() as u64);
+    contents.extend_from_slice(USER_AGENT);
+    contents.extend_from_slice(&0_i32.to_le_bytes());
+    contents.push(0);
+    contents
+}
+
+/// The contents of `getheaders`: the blocks of a locator, and no last block.
+fn getheaders(locator: &Locator) -> Vec<u8> {
+    let mut contents = VERSION.to_le_bytes().to_vec();
+    write_var_int(&mut contents, locator.len() as u64);
+    for (_, hash) in locator {
+        contents.extend_from_slice(hash.as_bytes());
+    }
+    contents.extend_from_slice(&[0; 32]);
+    contents
+}
+
+fn message(magic: [u8; 4], command: &str, contents: &[u8]) -> Vec<u8> {
+    let mut bytes = magic.to_vec();
+    let mut name = [0; COMMAND];
+    name[..command.len()].copy_from_slice(command.as_bytes());
+    bytes.extend_from_slice(&name);
+    bytes.extend_from_slice(&(contents.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&sha256d(contents)[..4]);
+    bytes.extend_from_slice(contents);
+    bytes
+}
+
+/// Decodes the message at the front of `arrived`, with its length. `None` if it has not arrived
+/// whole.
+pub(super) fn decode(magic: [u8; 4], arrived: &[u8]) -> io::Result<Option<(Message, usize)>> {
+    let nonsense = |what: &str| {
+        let error = format!("{what}: {}", shown(arrived));
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    };
+    let Some((prefix, rest)) = arrived.split_at_checked(PREFIX) else { return Ok(None) };
+    let mut reader = Reader::new(prefix);
+    let read = |reader: &mut Reader<'_>| {
+        Ok::<_, DecodeError>((
+            reader.array()?,
+            reader.array::<COMMAND>()?,
+            reader.u32()?,
+            reader.array()?,
+        ))
+    };
+    let (network, command, length, sum): ([u8; 4], _, _, [u8; 4]) =
+        read(&mut reader).map_err(|_| nonsense("a message without a beginning"))?;
+    if network != magic {
+        return Err(nonsense("a message of another network"));
+    }
+    let length = length as usize;
+    if length > MOST_BYTES {
+        return Err(nonsense("a message that is too long"));
+    }
+    let Some(contents) = rest.get(..length) else { return Ok(None) };
+    if sha256d(contents)[..4] != sum {
+        return Err(nonsense("a message with a wrong check sum"));
+    }
+    let name = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    let message = contents_of(name, contents).map_err(|error| {
+        nonsense(&format!("{} that cannot be read ({error})", String::from_utf8_lossy(name)))
+    })?;
+    Ok(Some((message, PREFIX + length)))
+}
+
+fn contents_of(command: &[u8], contents: &[u8]) -> Result<Message, DecodeError> {
+    let mut reader = Reader::new(contents);
+    Ok(match command {
+        b"version" => {
+            // The version, the services, the time, two addresses and a nonce.
+            reader.take(4 + 8 + 8 + 26 + 26 + 8)?;
+            reader.var_bytes()?;
+            Message::Version { height: reader.i32()? }
+        }
+        b"verack" => Message::Verack,
+        b"ping" => Message::Ping(reader.u64()?),
+        b"inv" => Message::Inventory,
+        b"headers" => {
+            let headers = reader.list(BlockHeader::LEN + 1, |reader| {
+                let header = BlockHeader::read(reader)?;
+                // The number of transactions, which is always 0.
+                reader.var_int()?;
+                Ok(header)
+            })?;
+            reader.finish()?;
+            Message::Headers(headers)
+        }
+        _ => Message::Other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAIN: [u8; 4] = [0xe3, 0xe1, 0xf3, 0xe8];
+
+    #[test]
+    fn messages_have_the_bytes_that_nodes_expect() {
+        let hash = "00000000000000002530fb16feba5e3beffd243e5ba89264f27f0f425cbd5436";
+        let asked = getheaders(&vec![(916_817, hash.parse().unwrap())]);
+        let expected = "e3e1f3e867657468656164657273000045000000d1f92a5480110100013654bd5c420f7ff26492a85b3e24fdef3b5ebafe16fb302500000000000000000000000000000000000000000000000000000000000000000000000000000000";
+        assert_eq!(hex::encode(message(MAIN, "getheaders", &asked)), expected);
+        let expected = "e3e1f3e876657261636b000000000000000000005df6e0e2";
+        assert_eq!(hex::encode(message(MAIN, "verack", &[])), expected);
+        let introduced = version(1_795_824_000, 0x1122_3344_5566_7788);
+        let before_the_name = "801101000000000000000000";
+        assert_eq!(hex::encode(&introduced[..12]), before_the_name);
+    }
+
+    #[test]
+    fn a_message_is_read_once_it_is_whole() {
+        let bytes = hex::decode("e3e1f3e8686561646572730000000000010000001406e05800").unwrap();
+        for length in 0..bytes.len() {
+            assert_eq!(decode(MAIN, &bytes[..length]).unwrap(), None);
+        }
+        let (message, length) = decode(MAIN, &bytes).unwrap().unwrap();
+        assert_eq!((message, length), (Message::Headers(Vec::new()), bytes.len()));
+    }
+
+    #[test]
+    fn nonsense_is_an_error_that_shows_its_first_bytes() {
+        let altered = |at: usize| {
+            let mut bytes = message(MAIN, "ping", &7_u64.to_le_bytes());
+            bytes[at] ^= 0x80;
+            decode(MAIN, &bytes).unwrap_err().to_string()
+        };
+        assert!(altered(0).starts_with("a message of another network: c"), "{}", altered(0));
+        assert!(altered(19).starts_with("a message that is too long"), "{}", altered(19));
+        assert!(altered(24).starts_with("a message with a wrong check sum"), "{}", altered(24));
+        let short = message(MAIN, "ping", &[7]);
+        let error = decode(MAIN, &short).unwrap_err().to_string();
+        assert!(error.starts_with("ping that cannot be read"), "{error}");
+        let most = [2, 0, 0].repeat(2_000);
+        assert!(decode(MAIN, &message(MAIN, "headers", &most)).is_err());
+    }
+}

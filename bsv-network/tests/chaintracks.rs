@@ -1,0 +1,149 @@
+//! Headers from an HTTP service that answers as it likes.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::sync::Arc;
+
+use bsv_network::bsv_tx::{BlockHeader, Network};
+use bsv_network::headers::{
+    CatchUpError, CaughtUp, Chaintracks, Checkpoint, HeaderFile, HeaderSource, SourceError,
+};
+use reqwest::Client;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// The headers of blocks 900,000 to 909,999.
+const HEADERS: &[u8] = include_bytes!("headers/main-900000-909999.headers");
+const WINDOW: usize = 147 * BlockHeader::LEN;
+const FIRST: u32 = 900_000;
+const TRUSTED: u32 = FIRST + 146;
+/// After the last header.
+const NOW: u64 = 1_759_000_000;
+
+/// A service that answers each request with a status and a body, made of the height and the count
+/// that it asks for. Answers its URL.
+async fn serve(answer: impl Fn(u32, usize) -> (u16, Vec<u8>) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/chaintracks/v2", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut request).await.unwrap();
+            }
+            let request = String::from_utf8(request).unwrap();
+            let path = request.split(' ').nth(1).unwrap();
+            let query = path.strip_prefix("/chaintracks/v2/headers.bin?height=").unwrap();
+            let (height, count) = query.split_once("&count=").unwrap();
+            let (status, body) = answer(height.parse().unwrap(), count.parse().unwrap());
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
+        }
+    });
+    url
+}
+
+fn headers(height: u32, count: usize) -> Vec<u8> {
+    let start = (height - FIRST) as usize * BlockHeader::LEN;
+    HEADERS
+        .get(start..)
+        .unwrap_or_default()
+        .iter()
+        .take(count * BlockHeader::LEN)
+        .copied()
+        .collect()
+}
+
+fn source(url: String) -> HeaderSource {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let client = Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap();
+    HeaderSource::Chaintracks(Chaintracks::new(client, url))
+}
+
+fn open(directory: &tempfile::TempDir) -> HeaderFile {
+    let checkpoint = Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW]).unwrap();
+    HeaderFile::open(&directory.path().join("headers"), Network::Livenet, &checkpoint).unwrap()
+}
+
+#[tokio::test]
+async fn a_service_is_asked_until_it_has_no_further_headers() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = open(&directory);
+    // The service lags behind at first.
+    let short = |height, count: usize| {
+        let known = 905_000_u32.saturating_sub(height) as usize;
+        (200, headers(height, count.min(known)))
+    };
+    for (url, last) in [
+        (serve(short).await, 904_999),
+        (serve(|height, count| (200, headers(height, count))).await, 909_999),
+    ] {
+        let valid = (last - file.chain().tip().height) as usize;
+        let mut source = source(url);
+        let caught_up = source.catch_up(&mut file, || NOW).await.unwrap();
+        assert_eq!(caught_up, CaughtUp { valid, left: 0 });
+        assert_eq!(file.chain().tip().height, last);
+        assert_eq!(source.catch_up(&mut file, || NOW).await.unwrap(), CaughtUp::default());
+    }
+}
+
+#[tokio::test]
+async fn nonsense_is_told_with_what_was_answered_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = open(&directory);
+    type Answer = fn(u32, usize) -> (u16, Vec<u8>);
+    let answers: [(Answer, &str); 5] = [
+        (
+            |_, _| (500, b"no \x1b[1m database".to_vec()),
+            r"status 500 Internal Server Error: no \u{1b}[1m database",
+        ),
+        (|height, count| (200, headers(height, count)[1..].to_vec()), "159999 bytes"),
+        (|height, count| (200, headers(height, count + 1)), "more headers than it was asked for"),
+        (|height, count| (200, headers(height + 1, count)), "follow no block that is known"),
+        (|_, _| (404, Vec::new()), "status 404"),
+    ];
+    for (answer, expected) in answers {
+        let url = serve(answer).await;
+        let error = source(url.clone()).catch_up(&mut file, || NOW).await.unwrap_err();
+        let CatchUpError::Source(SourceError::Nonsense { name, reason }) = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(*name, url);
+        assert!(reason.contains(expected), "{reason}");
+        assert_eq!(file.chain().tip().height, TRUSTED);
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_is_not_valid_is_refused_after_those_that_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = open(&directory);
+    let url = serve(|height, count| {
+        let mut bytes = headers(height, count);
+        bytes[50 * BlockHeader::LEN + 70] ^= 1;
+        (200, bytes)
+    })
+    .await;
+    let refused = source(url).catch_up(&mut file, || NOW).await;
+    assert!(matches!(refused, Err(CatchUpError::Refused { .. })), "{refused:?}");
+    assert_eq!(file.chain().tip().height, TRUSTED + 50);
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_is_unreachable() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = open(&directory);
+    let mut source = source("http://127.0.0.1:1/chaintracks/v2".to_owned());
+    let error = source.catch_up(&mut file, || NOW).await.unwrap_err();
+    assert!(matches!(error, CatchUpError::Source(SourceError::Unreachable { .. })), "{error}");
+}

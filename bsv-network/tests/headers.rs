@@ -1,0 +1,136 @@
+//! Headers of the main network (`headers/`), judged and kept.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::fs;
+use std::path::Path;
+
+use bsv_network::bsv_tx::{BlockHeader, Network};
+use bsv_network::headers::{Checkpoint, HeaderChain, HeaderError, HeaderFile, HeaderFileError};
+use proptest::prelude::*;
+
+/// The headers of blocks 900,000 to 909,999.
+const HEADERS: &[u8] = include_bytes!("headers/main-900000-909999.headers");
+const WINDOW: usize = 147 * BlockHeader::LEN;
+/// The height of the last header in the window.
+const TRUSTED: u32 = 900_146;
+/// After the last header.
+const NOW: u64 = 1_759_000_000;
+
+fn checkpoint() -> Checkpoint {
+    Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW]).unwrap()
+}
+
+fn chain() -> HeaderChain {
+    HeaderChain::new(Network::Livenet, &checkpoint())
+}
+
+fn headers() -> Vec<BlockHeader> {
+    let headers = HEADERS[WINDOW..].chunks(BlockHeader::LEN);
+    headers.map(|header| BlockHeader::from_bytes(header).unwrap()).collect()
+}
+
+#[test]
+fn real_headers_are_taken_in_chunks_of_any_size() {
+    let headers = headers();
+    for size in [1, 7, 2_000, headers.len()] {
+        let mut chain = chain();
+        for chunk in headers.chunks(size) {
+            let extended = chain.extend(chunk, NOW);
+            assert_eq!((extended.valid, extended.refusal), (chunk.len(), None));
+        }
+        let tip = chain.tip();
+        assert_eq!((tip.height, tip.hash), (909_999, headers[headers.len() - 1].block_hash()));
+        assert_eq!(chain.header_at(900_147), Some(&headers[0]));
+        assert_eq!(chain.height_of(&headers[5].block_hash()), Some(900_152));
+        assert_eq!(chain.header_at(910_000), None);
+    }
+}
+
+#[test]
+fn sources_may_repeat_what_others_gave() {
+    let (headers, mut chain) = (headers(), chain());
+    for chunk in headers.windows(50).step_by(20) {
+        assert_eq!(chain.extend(chunk, NOW).refusal, None);
+    }
+    assert!(chain.tip().height > 909_900);
+}
+
+#[test]
+fn headers_of_the_future_are_taken_later() {
+    let (headers, mut chain) = (headers(), chain());
+    let early = u64::from(headers[0].time) - 7_201;
+    let refusal = chain.extend(&headers[..1], early).refusal;
+    assert_eq!(refusal, Some(HeaderError::TooNew(headers[0].time)));
+    assert_eq!(chain.extend(&headers[..1], early + 1).valid, 1);
+}
+
+#[test]
+fn what_follows_no_known_header_or_begins_below_the_checkpoint_is_refused() {
+    let (headers, mut chain) = (headers(), chain());
+    let refusal = chain.extend(&headers[1..], NOW).refusal;
+    assert_eq!(refusal, Some(HeaderError::UnknownParent(headers[0].block_hash())));
+    let below = BlockHeader::from_bytes(&HEADERS[80..160]).unwrap();
+    let below = BlockHeader { nonce: 0, ..below };
+    let refusal = chain.extend(&[below], NOW).refusal;
+    assert_eq!(refusal, Some(HeaderError::BelowCheckpoint(900_001)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn an_altered_header_is_refused(at in 0_usize..9_853, bit in 0_usize..640) {
+        // One chain serves all cases: what is refused leaves no trace.
+        thread_local! {
+            static CHAIN: HeaderChain = {
+                let mut chain = chain();
+                chain.extend(&headers(), NOW);
+                chain
+            };
+        }
+        let start = WINDOW + at * BlockHeader::LEN;
+        let mut bytes = HEADERS[start..start + BlockHeader::LEN].to_vec();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let header = BlockHeader::from_bytes(&bytes).unwrap();
+        CHAIN.with(|chain| {
+            let extended = chain.clone().extend(&[header], NOW);
+            prop_assert_eq!(extended.valid, 0);
+            prop_assert!(extended.refusal.is_some());
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn a_file_keeps_the_chain_and_is_cut_where_it_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("headers");
+    let headers = headers();
+    let open = || HeaderFile::open(&path, Network::Livenet, &checkpoint());
+    let mut file = open().unwrap();
+    assert_eq!(file.extend(&headers[..500], NOW).unwrap().valid, 500);
+    assert!(matches!(open(), Err(HeaderFileError::InUse(_))));
+    drop(file);
+    assert_eq!(fs::read(&path).unwrap(), HEADERS[WINDOW..][..500 * 80]);
+
+    let reopened = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let file = open().unwrap();
+        assert_eq!(length(&path), u64::from(file.chain().tip().height - TRUSTED) * 80);
+        file.chain().tip().height - TRUSTED
+    };
+    let whole = HEADERS[WINDOW..][..500 * 80].to_vec();
+    assert_eq!(reopened(&whole), 500);
+    assert_eq!(reopened(&whole[..79]), 0);
+    assert_eq!(reopened(&whole[..499 * 80 + 79]), 499);
+    let mut torn = whole.clone();
+    torn[300 * 80..350 * 80].fill(0);
+    assert_eq!(reopened(&torn), 300);
+    // Of another chain.
+    assert_eq!(reopened(&whole[80..]), 0);
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
