@@ -156,7 +156,7 @@ impl Scene {
     pub(super) fn begin(&mut self, starts_itself: bool) {
         self.stop_server();
         self.machine = Machine::new();
-        self.machine.is_for_livenet = self.settings.contains("\"livenet\"");
+        self.machine.is_for_livenet = self.settings.contains("network = \"livenet\"");
         let bin = self.machine.path("bin");
         for (name, program) in [("bsv-cli", cli_program()), ("bsv-server", server_program())] {
             symlink(program, bin.join(name)).unwrap();
