@@ -109,8 +109,13 @@ impl Machine {
         let directories = directories.map(|name| (name.to_owned(), format!("{root}{name}")));
         let node =
             self.node_port.map(|port| ("127.0.0.1:18332".to_owned(), format!("127.0.0.1:{port}")));
-        let network = self.is_for_livenet.then(|| ("livenet".to_owned(), "regtest".to_owned()));
-        shown.into_iter().zip(real).chain(directories).chain(node).chain(network).collect()
+        // There is no front end here.
+        let live = [
+            ("https://pay.example.com".to_owned(), format!("http://127.0.0.1:{}", self.ports[2])),
+            ("livenet".to_owned(), "regtest".to_owned()),
+        ];
+        let live = live.into_iter().filter(|_| self.is_for_livenet);
+        live.chain(shown.into_iter().zip(real)).chain(directories).chain(node).collect()
     }
 
     /// A text of a page in the form for this machine.
@@ -151,7 +156,7 @@ impl Scene {
     pub(super) fn begin(&mut self, starts_itself: bool) {
         self.stop_server();
         self.machine = Machine::new();
-        self.machine.is_for_livenet = self.settings.contains("\"livenet\"");
+        self.machine.is_for_livenet = self.settings.contains("network = \"livenet\"");
         let bin = self.machine.path("bin");
         for (name, program) in [("bsv-cli", cli_program()), ("bsv-server", server_program())] {
             symlink(program, bin.join(name)).unwrap();
