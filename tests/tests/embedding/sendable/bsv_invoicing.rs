@@ -21,7 +21,7 @@ pub(super) fn wallet(
     let text = any::<&str>();
     is_spawnable(Arc::clone(wallet).run(any::<Ready<()>>()));
     is_spawnable(Arc::clone(sender).run(any::<Ready<()>>()));
-    is_send(sender.test(any()));
+    is_send(sender.test(any(), None));
     is_send(Wallet::open(any(), any::<Keystore>(), any()));
     is_send(Wallet::open_of(any(), any::<Keystore>(), any(), any()));
     is_send(wallet.begin_account());
