@@ -323,7 +323,7 @@ fn control_characters_do_not_reach_the_terminal() {
     }
 }
 
-const REFUSAL: &str = "bsv-cli: nothing was printed: outside a terminal, this needs --yes\n";
+const REFUSAL: &str = "bsv-cli: nothing was printed: outside a terminal, this needs --yes or the setting cli.assumeYes\n";
 
 /// `wallet words` with this on its standard input.
 fn words_with(site: &Site, input: &[u8]) -> (i32, String, String) {

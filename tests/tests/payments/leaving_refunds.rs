@@ -260,6 +260,7 @@ fn the_command_line_refunds_what_a_dry_run_shows() {
         let (balance, count) = (counter.shop.balance(), counter.shop.outgoing().len());
         let shown = site.cli_json(&[asked, &["--dry-run"]].concat());
         assert_eq!((counter.shop.balance(), counter.shop.outgoing().len()), (balance, count));
+        assert!(site.cli(asked).stderr.contains("needs --yes"), "{asked:?}");
         let sent = site.cli_json(&[asked, &["--yes"]].concat());
         for member in ["satoshis", "fee", "to"] {
             assert_eq!(sent[member], shown[member], "{asked:?}");

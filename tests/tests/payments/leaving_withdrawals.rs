@@ -309,6 +309,8 @@ fn the_command_line_sends_after_a_confirmation() {
     assert_eq!(wallet.get(WITHDRAWALS)[0]["reference"], "a b");
     for amount in ["3000", "all"] {
         let preview = site.cli_json(&["send", ADDRESS, amount, "--dry-run"]);
+        let refused = site.cli(&["send", ADDRESS, amount]);
+        assert!(refused.stderr.contains("needs --yes"), "{}", refused.stderr);
         let sent = site.cli_json(&["send", ADDRESS, amount, "--yes"]);
         assert_eq!([&sent["satoshis"], &sent["fee"]], [&preview["satoshis"], &preview["fee"]]);
         let txid = &sent["transactions"][0]["txid"];
