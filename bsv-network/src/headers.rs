@@ -16,6 +16,7 @@ mod messages;
 mod peer;
 mod rules;
 mod source;
+mod source_error;
 
 pub use self::chain::{Change, Extended, HeaderChain, Locator, Tip};
 pub use self::chaintracks::Chaintracks;
@@ -23,4 +24,5 @@ pub use self::checkpoint::{Checkpoint, CheckpointError};
 pub use self::file::{HeaderFile, HeaderFileError};
 pub use self::peer::Peer;
 pub use self::rules::{HeaderError, HeaderRules};
-pub use self::source::{CatchUpError, CaughtUp, HeaderSource, SourceError};
+pub use self::source::{CatchUpError, CaughtUp, HeaderSource};
+pub use self::source_error::SourceError;

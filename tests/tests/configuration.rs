@@ -816,7 +816,7 @@ fn a_starting_server_waits_for_a_command_that_holds_the_directory() {
 #[test]
 fn root_makes_no_files_in_a_directory_of_another_user() {
     let site = Site::new();
-    if std::os::unix::fs::chown(site.data_dir(), Some(12_345), None).is_err() {
+    if chown(site.data_dir(), Some(12_345), None).is_err() {
         eprintln!("SKIPPED: only root can give a directory to another user");
         return;
     }

@@ -23,7 +23,8 @@ struct Client {
 impl Client {
     fn of(node: &Node) -> Self {
         let runtime = Runtime::new().unwrap();
-        let peer = runtime.block_on(Peer::connect(NETWORK, &address(node))).unwrap();
+        let address = address(node);
+        let peer = runtime.block_on(Peer::connect(NETWORK, &address)).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let file = open(&directory);
         Self { runtime, source: HeaderSource::Peer(peer), file, directory }
@@ -89,8 +90,9 @@ fn the_branch_with_most_work_is_followed_however_deep_it_begins() {
         let lost: BlockHash = tip(&node).as_str().unwrap().parse().unwrap();
         // A branch with the same work changes nothing.
         rival.mine(&[], depth);
-        let peer = Peer::connect(NETWORK, &address(&rival.node));
-        let mut other = HeaderSource::Peer(client.runtime.block_on(peer).unwrap());
+        let address = address(&rival.node);
+        let peer = client.runtime.block_on(Peer::connect(NETWORK, &address)).unwrap();
+        let mut other = HeaderSource::Peer(peer);
         let Client { runtime, file, .. } = &mut client;
         runtime.block_on(other.catch_up(file, || u64::MAX)).unwrap();
         client.agrees_with(&node);

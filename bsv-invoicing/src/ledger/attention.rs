@@ -2,14 +2,17 @@
 //! refunds change, so that nobody looks at all invoices.
 
 use crate::ledger::Books;
-use crate::ledger::queries::waiting_sum;
+use crate::ledger::effects::transaction;
 use crate::ledger::refunds::refunded;
+use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
-    Attention, Engine, FollowedTip, Invoices, ReceivedFor, Rules, WalletStoreError,
+    Attention, Engine, FollowedTip, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError,
+    try_all,
 };
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
 use crate::model::time::Timestamp;
+use crate::model::transaction::TransactionState;
 
 impl Books<'_> {
     /// Lists an invoice, or takes it from the list, after its payments or refunds have changed.
@@ -77,6 +80,20 @@ pub(crate) fn is_listed_rightly(
     let listed = rows.get::<Attention>(&invoice.number)?;
     let since_when = |since: Option<u32>| since.is_some() == (received.contested > 0);
     Ok(listed.map_or(!is_open, |since| is_open && since_when(since)))
+}
+
+/// How many payments of an invoice are searched for those that wait. Strangers may send any number.
+const SEARCHED_FOR_WAITING: usize = 32;
+
+/// The sum of an invoice's payments that wait for a block, among the newest ones.
+pub(crate) fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
+    let all = (invoice, 0)..=(invoice, u64::MAX);
+    let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
+    let sums = try_all(newest, |((_, number), paid)| {
+        let waits = transaction(rows, number)?.state == TransactionState::Waiting;
+        Ok::<u64, WalletStoreError>(if waits { paid.satoshis } else { 0 })
+    })?;
+    Ok(sums.into_iter().fold(0, u64::saturating_add))
 }
 
 /// The sums of an invoice at a time.

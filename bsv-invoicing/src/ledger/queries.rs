@@ -3,7 +3,7 @@
 use bsv_tx::{Reader, Transaction};
 
 use crate::ledger::attempts::lasting_attempt;
-use crate::ledger::attention::invoice_sums;
+use crate::ledger::attention::{invoice_sums, waiting_sum};
 use crate::ledger::cancel::outgoing_payment;
 use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
@@ -14,7 +14,7 @@ use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AccountStart, Accounts, AllFigures, Ancestors, Attention, CatchUp, Claims, Counted, Damaged,
-    Engine, Events, FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Incoming, Invoices,
+    Engine, Events, FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Invoices,
     InvoicesByReference, Kind, Marked, Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs,
     RawTransactions, Receipts, ReceivedFor, RowsOf, Transactions, Users, WalletStoreError,
     WebhookChanges, Withdrawals, try_all,
@@ -382,19 +382,6 @@ fn invoices_listed(
         let invoice = rows.get::<Invoices>(&number)?;
         Ok((number, invoice.ok_or_else(|| Damaged::missing("an invoice that is listed"))?))
     })
-}
-
-/// How many payments of an invoice are searched for those that wait. Strangers may send any number.
-const SEARCHED_FOR_WAITING: usize = 32;
-
-pub(crate) fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
-    let all = (invoice, 0)..=(invoice, u64::MAX);
-    let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
-    let sums = try_all(newest, |((_, number), paid)| {
-        let waits = state_of(rows, number)? == TransactionState::Waiting;
-        Ok::<u64, WalletStoreError>(if waits { paid.satoshis } else { 0 })
-    })?;
-    Ok(sums.into_iter().fold(0, u64::saturating_add))
 }
 
 /// The first of the wallet's keys that a transaction pays.

@@ -81,6 +81,9 @@ const UNKNOWN: BlockHeader = BlockHeader {
     nonce: 0,
 };
 
+/// How many headers a source gives at once at most.
+pub(super) const MOST_AT_ONCE: usize = 2_000;
+
 /// How many headers outside of the best branch are kept.
 const MOST_ASIDE: usize = 10_000;
 

@@ -3,9 +3,9 @@ use std::time::Duration;
 use bsv_tx::BlockHeader;
 use reqwest::{Client, Response};
 
-use super::chain::Locator;
+use super::chain::{Locator, MOST_AT_ONCE};
 use super::file::headers_in;
-use super::source::{MOST_AT_ONCE, SourceError, shown};
+use super::source_error::{SourceError, shown};
 
 /// A service that gives headers by HTTP: the routes of Chaintracks, version 2
 /// (`/headers.bin`). Arcade serves them too.

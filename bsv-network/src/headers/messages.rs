@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::chain::Locator;
-use super::source::shown;
+use super::source_error::shown;
 
 /// The version of the protocol (`PROTOCOL_VERSION` of nodes).
 const VERSION: i32 = 70_016;

@@ -5,9 +5,9 @@ use bsv_tx::{BlockHeader, Network};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::chain::Locator;
+use super::chain::{Locator, MOST_AT_ONCE};
 use super::messages::{Message, Wire};
-use super::source::{MOST_AT_ONCE, SourceError, follow};
+use super::source_error::SourceError;
 
 /// A node of the network, which gives headers by the network's own protocol.
 #[derive(Debug)]
@@ -118,6 +118,13 @@ fn in_order(mut headers: Vec<BlockHeader>, locator: &Locator) -> Vec<BlockHeader
     }
     headers.truncate(MOST_AT_ONCE);
     headers
+}
+
+/// Whether headers follow one of the blocks of a locator.
+fn follow(headers: &[BlockHeader], locator: &Locator) -> bool {
+    headers
+        .first()
+        .is_some_and(|first| locator.iter().any(|(_, hash)| *hash == first.previous_block))
 }
 
 fn failure(name: &str, error: &io::Error) -> SourceError {

@@ -1,5 +1,3 @@
-//! What the sources of headers share.
-
 use bsv_tx::BlockHeader;
 use thiserror::Error;
 
@@ -8,9 +6,7 @@ use super::chaintracks::Chaintracks;
 use super::file::{HeaderFile, HeaderFileError};
 use super::peer::Peer;
 use super::rules::HeaderError;
-
-/// How many headers a source gives at once at most.
-pub(super) const MOST_AT_ONCE: usize = 2_000;
+use super::source_error::SourceError;
 
 /// How many headers a source may give that do not end on more work than the best branch.
 const MOST_USELESS: usize = 10_000;
@@ -22,27 +18,6 @@ pub enum HeaderSource {
     Chaintracks(Chaintracks),
     /// A node of the network, by its own protocol.
     Peer(Peer),
-}
-
-/// Why a source gives no headers.
-#[derive(Debug, Error)]
-pub enum SourceError {
-    /// There is no complete answer.
-    #[error("{name} does not answer: {reason}")]
-    Unreachable {
-        /// The source.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
-    /// The answer is not what the question asks for.
-    #[error("{name} answers nonsense: {reason}")]
-    Nonsense {
-        /// The source.
-        name: String,
-        /// What is wrong with the answer, and its first bytes.
-        reason: String,
-    },
 }
 
 /// Why headers of a source were not all taken.
@@ -135,17 +110,4 @@ impl HeaderSource {
             last = Some(given);
         }
     }
-}
-
-/// Whether headers follow one of the blocks of a locator.
-pub(super) fn follow(headers: &[BlockHeader], locator: &Locator) -> bool {
-    headers
-        .first()
-        .is_some_and(|first| locator.iter().any(|(_, hash)| *hash == first.previous_block))
-}
-
-/// The first bytes of an answer, for a log.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
-    text.escape_debug().collect()
 }

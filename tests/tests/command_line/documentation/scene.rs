@@ -42,7 +42,7 @@ pub(super) struct Scene {
 /// The node of a machine.
 enum SceneNode {
     /// It runs, and its wallet has coins.
-    Ready(Node),
+    Ready(Box<Node>),
     /// The commands of the page start it.
     OfPage(PageNode),
 }
@@ -137,7 +137,7 @@ impl Scene {
     pub(super) fn new() -> Self {
         let node = Node::start_with(&["rpcpassword="]);
         node.mine(101);
-        Self::with(SceneNode::Ready(node))
+        Self::with(SceneNode::Ready(Box::new(node)))
     }
 
     /// A machine with nothing but the programs and the files that the page has its reader save in

@@ -1,0 +1,28 @@
+use thiserror::Error;
+
+/// Why a source gives no headers.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// There is no complete answer.
+    #[error("{name} does not answer: {reason}")]
+    Unreachable {
+        /// The source.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The answer is not what the question asks for.
+    #[error("{name} answers nonsense: {reason}")]
+    Nonsense {
+        /// The source.
+        name: String,
+        /// What is wrong with the answer, and its first bytes.
+        reason: String,
+    },
+}
+
+/// The first bytes of an answer, for a log.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
+    text.escape_debug().collect()
+}
