@@ -6,6 +6,24 @@
 //! [`HeaderFile`] keeps its best branch on disk. The sources are HTTP services ([`Chaintracks`]), and
 //! nodes of the network by their own protocol ([`Peer`]).
 //!
+//! ```no_run
+//! use std::path::Path;
+//! use std::time::{SystemTime, UNIX_EPOCH};
+//!
+//! use bsv_network::bsv_tx::Network;
+//! use bsv_network::headers::{CatchUpError, Checkpoint, HeaderFile, HeaderSource, Peer};
+//!
+//! async fn height() -> Result<u32, CatchUpError> {
+//!     let network = Network::Livenet;
+//!     let path = Path::new("headers");
+//!     let mut file = HeaderFile::open(path, network, &Checkpoint::of(network))?;
+//!     let mut source = HeaderSource::Peer(Peer::connect(network, "seed.bitcoinsv.io:8333").await?);
+//!     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+//!     source.catch_up(&mut file, now).await?;
+//!     Ok(file.chain().tip().height)
+//! }
+//! ```
+//!
 //! The rules are those of node 1.2.2 (`pow.cpp`, `validation.cpp`, `chainparams.cpp`).
 
 mod chain;
