@@ -43,6 +43,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         access: AccessConfig::default(),
         log_requests: false,
         tells_balance: false,
+        assume_yes: false,
     };
     import_recorded_home(&config, dir.path());
     (Service::open(config), dir)
