@@ -68,6 +68,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
         access: AccessConfig::default(),
         log_requests: false,
         tells_balance: false,
+        assume_yes: false,
     };
     (Service::open(config), dir)
 });

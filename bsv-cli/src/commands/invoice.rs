@@ -83,10 +83,10 @@ pub(crate) struct ListArguments {
     attention: bool,
     /// List only invoices with this reference, the newest first
     #[arg(long, value_name = "TEXT",
-          conflicts_with_all = ["state", "attention", "txid", "newest_first"])]
+          conflicts_with_all = ["state", "attention", "txid", "oldest_first"])]
     reference: Option<String>,
     /// List only invoices that this transaction pays
-    #[arg(long, value_name = "TXID", conflicts_with_all = ["state", "attention", "newest_first"])]
+    #[arg(long, value_name = "TXID", conflicts_with_all = ["state", "attention", "oldest_first"])]
     txid: Option<Txid>,
     /// The most invoices to list [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -239,7 +239,7 @@ impl ListArguments {
         if let Some(state) = self.state {
             path.push_str(&format!("&state={state}"));
         }
-        if !self.oldest_first {
+        if !self.oldest_first && self.txid.is_none() {
             path.push_str("&order=desc");
         }
         path
