@@ -146,7 +146,7 @@ fn describe(check: &BooksCheck) -> String {
         text.push_str(&format!("and {} more\n", check.further_differences));
     }
     text.push_str(&format!(
-        "{} make {} of {} satoshis; the recorded balance is {balance}\n",
+        "{} and {} of {} satoshis; the recorded balance is {balance}\n",
         counted(*transactions, "transaction", "transactions"),
         counted(*coins, "coin", "coins"),
         check.recomputed

@@ -184,7 +184,7 @@ fn paying_asks_in_a_terminal_and_never_exceeds_the_limit() {
     let said = site.cli_ok(&["pay", &url, "--dry-run"]);
     assert!(said.contains("asks for 10000 satoshis"), "{said}");
     let too_little = (10_000 + fee - 1).to_string();
-    let refused = site.cli(&["pay", &url, "--max", &too_little, "--json"]);
+    let refused = site.cli(&["pay", &url, "--max", &too_little, "--yes", "--json"]);
     let error: Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_eq!((refused.code, &error["code"]), (1, &json!("over-limit")));
     let mut terminal = Terminal::start(&site, &["pay", &url]);

@@ -48,17 +48,20 @@ fn invoices_are_created_shown_and_deleted() {
         let id = first_line.split(' ').nth(1).unwrap();
         let listed = site.cli_json(&["invoice", "list"]);
         let created_at = text_of(&listed[0], "createdAt");
-        let text = format!(
-            "Invoice {id} of 1000 satoshis, pending\n\
-             description  coffee & cake\n\
-             reference    7/2026\n\
-             created      {created_at}\n\
-             expires      2040-01-01T11:00:00.000000Z\n\
-             pay to       https://pay.example.com/shop/dpp/api/v1/payment/{id}\n\
-             page         https://pay.example.com/shop/pay/{id}"
-        );
-        assert_eq!(created, text);
-        assert_eq!(site.cli_ok(&["invoice", "get", id]), text);
+        let text = |sums: &str| {
+            format!(
+                "Invoice {id} of 1000 satoshis, pending\n\
+                 description  coffee & cake\n\
+                 reference    7/2026\n\
+                 created      {created_at}\n\
+                 expires      2040-01-01T11:00:00.000000Z\n\
+                 {sums}pay to       https://pay.example.com/shop/dpp/api/v1/payment/{id}\n\
+                 page         https://pay.example.com/shop/pay/{id}"
+            )
+        };
+        assert_eq!(created, text(""));
+        let shown = text("received     0\nnext         wait for the payment\n");
+        assert_eq!(site.cli_ok(&["invoice", "show", id]), shown);
 
         let json = site.cli_ok(&["invoice", "get", id, "--json"]);
         let expected = format!(

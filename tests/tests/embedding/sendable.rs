@@ -42,7 +42,7 @@ fn every_public_future_is_checked() {
     // This makes the compiler treat the function as used.
     let _ = bsv_invoicing::wallet;
     let _ = bsv_minerid::miner_ids::<::bsv_minerid::store::RedbIdentityStore>;
-    let _ = bsv_network::node;
+    let _ = (bsv_network::node, bsv_network::headers);
     let _ = bsv_store::writer::<DatabaseBatches<NoTables>>;
 }
 
@@ -77,7 +77,8 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
     entries
         .flat_map(|path| match path.is_dir() {
             true => sources(&path),
-            false => vec![path],
+            false if path.extension().is_some_and(|extension| extension == "rs") => vec![path],
+            false => Vec::new(),
         })
         .collect()
 }

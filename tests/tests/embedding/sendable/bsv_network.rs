@@ -1,3 +1,4 @@
+use bsv_network::headers::{Chaintracks, HeaderSource, Locator, Peer};
 use bsv_network::{BlockStream, NodeRpc, TransactionFeed};
 
 use super::{any, is_send};
@@ -50,4 +51,18 @@ pub(super) fn node(
     is_send(node.revoke_miner_id(any()));
     is_send(TransactionFeed::connect(text));
     is_send(feed.next());
+}
+
+pub(super) fn headers(
+    source: &mut HeaderSource,
+    service: &Chaintracks,
+    peer: &mut Peer,
+    locator: &Locator,
+) {
+    is_send(Peer::connect(any(), any()));
+    is_send(peer.headers_after(locator));
+    is_send(peer.announcement());
+    is_send(service.headers_after(locator));
+    is_send(source.headers_after(locator));
+    is_send(source.catch_up(any(), || 0));
 }
