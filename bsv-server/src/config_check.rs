@@ -129,13 +129,19 @@ fn check_files(verdicts: &mut Verdicts, sources: &ConfigSources, config: &Config
     warnings.into_iter().for_each(|warning| verdicts.warns(CHECK, warning));
 }
 
-/// Whether users besides the owner and the service can read a file. A group that is not the reader's own was chosen for
-/// the file, and the service of another owner reads it as a member of the group.
+/// Whether users besides the owner and the service can read a file.
 fn is_readable_by_others(file: &Path) -> bool {
     let Ok(found) = fs::metadata(file) else { return false };
-    let is_own = (found.uid(), found.gid()) == (geteuid().as_raw(), getegid().as_raw());
-    let readable = if is_own { 0o044 } else { 0o004 };
-    found.permissions().mode() & readable != 0
+    let reader = (geteuid().as_raw(), getegid().as_raw());
+    let doubted = doubted_mode((found.uid(), found.gid()), reader);
+    found.permissions().mode() & doubted != 0
+}
+
+/// The bits of a file's mode that let others read it. The owner and the reader are a user and a
+/// group. Root may give a file to the group of the service, which then reads it as its member.
+fn doubted_mode(owner: (u32, u32), reader: (u32, u32)) -> u32 {
+    let is_for_service = owner.0 == 0 && reader.0 != 0 && owner.1 == reader.1;
+    if is_for_service { 0o004 } else { 0o044 }
 }
 
 /// Checks the passphrase, and that it opens the keystore.
@@ -256,5 +262,25 @@ fn check_node(verdicts: &mut Verdicts, config: &Config) {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<23}{}: {}", self.check, self.outcome.in_words(), self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_may_read_secrets_only_if_root_has_given_them_to_the_service() {
+        let (root, service, users) = (0, 990, 100);
+        for (owner, reader, doubted) in [
+            ((root, service), (service, service), 0o004),
+            ((root, users), (service, service), 0o044),
+            ((service, users), (service, service), 0o044),
+            ((service, service), (service, service), 0o044),
+            ((root, service), (root, root), 0o044),
+            ((root, root), (root, root), 0o044),
+        ] {
+            assert_eq!(doubted_mode(owner, reader), doubted, "{owner:?} {reader:?}");
+        }
     }
 }
