@@ -33,15 +33,12 @@ impl Chaintracks {
     /// The next headers, at most 2,000: see
     /// [`HeaderSource::headers_after`](super::HeaderSource::headers_after).
     pub async fn headers_after(&self, locator: &Locator) -> Result<Vec<BlockHeader>, SourceError> {
-        // A service whose chain has parted from ours has other headers at these heights.
+        // A service whose chain has parted from ours has other headers at these heights, or none: a
+        // shorter chain may have more work.
         for (height, hash) in locator {
-            let headers = self.headers_from(height + 1).await?;
-            if headers.is_empty() && height == &locator[0].0 {
-                // It knows nothing later. It may still be on another branch of the same length, which
-                // has no more work.
-                return Ok(headers);
-            }
-            if headers.first().is_some_and(|first| first.previous_block == *hash) {
+            let mut headers = self.headers_from(*height).await?;
+            if headers.first().is_some_and(|first| first.block_hash() == *hash) {
+                headers.remove(0);
                 return Ok(headers);
             }
         }

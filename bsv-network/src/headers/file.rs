@@ -17,6 +17,8 @@ pub struct HeaderFile {
     chain: HeaderChain,
     file: File,
     path: PathBuf,
+    /// How many headers of the best branch are in the file.
+    stored: u32,
 }
 
 /// Why headers cannot be kept.
@@ -54,7 +56,7 @@ impl HeaderFile {
             TryLockError::Error(error) => io(error),
         })?;
         let chain = HeaderChain::new(network, checkpoint);
-        let mut kept = Self { chain, file, path: path.to_owned() };
+        let mut kept = Self { chain, file, path: path.to_owned(), stored: 0 };
         kept.read().map_err(io)?;
         Ok(kept)
     }
@@ -64,8 +66,8 @@ impl HeaderFile {
         &self.chain
     }
 
-    /// Takes headers like [`HeaderChain::extend`], and stores the best branch. An error leaves the
-    /// file with fewer headers than the chain.
+    /// Takes headers like [`HeaderChain::extend`], and stores the best branch. After an
+    /// error the file has fewer headers than the chain. The next call stores them, too.
     pub fn extend(
         &mut self,
         headers: &[BlockHeader],
@@ -91,36 +93,35 @@ impl HeaderFile {
                 break;
             }
         }
-        let kept = self.chain.tip().height - self.chain.checkpoint_height();
-        let length = self.offset_after(kept);
-        if self.file.metadata()?.len() != length {
-            self.file.set_len(length)?;
-        }
-        Ok(())
+        self.stored = self.chain.tip().height - self.chain.checkpoint_height();
+        self.file.set_len(length_of(self.stored))
     }
 
-    /// Writes the headers that are new in the best branch. A crash in between leaves the beginning
-    /// of a valid chain, and perhaps a part of a header.
+    /// Writes the headers that are new in the best branch, and those that could not be written
+    /// before. A crash in between leaves the beginning of a valid chain, and perhaps a part of a
+    /// header.
     fn store(&mut self, change: Change) -> io::Result<()> {
-        let Change { stays, left } = change;
-        let offset = self.offset_after(stays - self.chain.checkpoint_height());
-        if left > 0 {
-            self.file.set_len(offset)?;
-        }
+        let checkpoint = self.chain.checkpoint_height();
+        self.stored = self.stored.min(change.stays - checkpoint);
+        let tip = self.chain.tip().height;
         let mut bytes = Vec::new();
-        for height in stays + 1..=self.chain.tip().height {
+        for height in checkpoint + self.stored + 1..=tip {
             if let Some(header) = self.chain.header_at(height) {
                 header.encode(&mut bytes);
             }
         }
-        self.file.seek(SeekFrom::Start(offset))?;
+        let length = length_of(self.stored);
+        self.file.set_len(length)?;
+        self.file.seek(SeekFrom::Start(length))?;
         self.file.write_all(&bytes)?;
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.stored = tip - checkpoint;
+        Ok(())
     }
+}
 
-    fn offset_after(&self, headers: u32) -> u64 {
-        u64::from(headers) * BlockHeader::LEN as u64
-    }
+fn length_of(headers: u32) -> u64 {
+    u64::from(headers) * BlockHeader::LEN as u64
 }
 
 /// The complete headers in bytes.
@@ -139,4 +140,29 @@ fn read_full(file: &mut File, bytes: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The headers of blocks 900,000 to 909,999 of the main network.
+    const HEADERS: &[u8] = include_bytes!("../../tests/headers/main-900000-909999.headers");
+    const WINDOW: usize = 147 * BlockHeader::LEN;
+
+    #[test]
+    fn headers_that_could_not_be_written_are_written_with_the_next_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("headers");
+        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..WINDOW]).unwrap();
+        let mut file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
+        let headers = headers_in(&HEADERS[WINDOW..][..200 * BlockHeader::LEN]);
+        file.extend(&headers[..50], u64::MAX).unwrap();
+        // As after a failed write.
+        file.chain.extend(&headers[50..100], u64::MAX);
+        file.extend(&headers[100..], u64::MAX).unwrap();
+        drop(file);
+        let file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
+        assert_eq!(file.chain().tip().height, 900_346);
+    }
 }

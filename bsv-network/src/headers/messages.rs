@@ -5,6 +5,7 @@ use std::io;
 use bsv_tx::{BlockHeader, DecodeError, Network, Reader, sha256d, write_var_int};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::coop::consume_budget;
 
 use super::chain::Locator;
 use super::source_error::shown;
@@ -41,8 +42,10 @@ pub(super) enum Message {
 pub(super) struct Wire {
     stream: TcpStream,
     magic: [u8; 4],
-    /// What has arrived and was not read.
+    /// What has arrived.
     arrived: Vec<u8>,
+    /// How many bytes of it were read.
+    read: usize,
 }
 
 impl Wire {
@@ -52,7 +55,7 @@ impl Wire {
             Network::Testnet => [0xf4, 0xe5, 0xf3, 0xf4],
             Network::Regtest => [0xda, 0xb5, 0xbf, 0xfa],
         };
-        Self { stream, magic, arrived: Vec::new() }
+        Self { stream, magic, arrived: Vec::new(), read: 0 }
     }
 
     /// Introduces this client. `now` is in seconds since 1970.
@@ -80,11 +83,15 @@ impl Wire {
 
     /// The next message. If this is cancelled, nothing is lost.
     pub(super) async fn receive(&mut self) -> io::Result<Message> {
+        // A peer may send messages faster than they are read.
+        consume_budget().await;
         loop {
-            if let Some((message, length)) = decode(self.magic, &self.arrived)? {
-                self.arrived.drain(..length);
+            if let Some((message, length)) = decode(self.magic, &self.arrived[self.read..])? {
+                self.read += length;
                 return Ok(message);
             }
+            self.arrived.drain(..self.read);
+            self.read = 0;
             if self.stream.read_buf(&mut self.arrived).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
