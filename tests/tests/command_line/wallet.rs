@@ -71,7 +71,8 @@ fn invoices_are_created_shown_and_deleted() {
              \"state\":\"pending\",\"createdAt\":\"{created_at}\",\
              \"updatedAt\":\"{}Z\",\"deletedAt\":null,\
              \"paymentUrl\":\"https://pay.example.com/shop/dpp/api/v1/payment/{id}\",\
-             \"pageUrl\":\"https://pay.example.com/shop/pay/{id}\"}}",
+             \"pageUrl\":\"https://pay.example.com/shop/pay/{id}\",\
+             \"receivedSatoshis\":0,\"next\":\"wait for the payment\"}}",
             &created_at[..19]
         );
         assert_eq!(json, expected);
@@ -87,8 +88,8 @@ fn invoices_are_created_shown_and_deleted() {
         assert_eq!((&least["description"], &least["reference"]), (&Value::Null, &Value::Null));
         let url = format!("https://pay.example.com/shop/dpp/api/v1/payment/{least_id}");
         assert_eq!(least["paymentUrl"], url);
-        let shown = site.cli_ok(&["invoice", "get", least_id]);
-        assert_eq!(shown.lines().count(), 5, "{shown}");
+        let shown = site.cli_ok(&["invoice", "show", least_id]);
+        assert_eq!(shown.lines().count(), 7, "{shown}");
 
         let deleted = format!("{}\n", json!({"deleted": id}));
         assert_eq!(
