@@ -233,7 +233,7 @@ impl<T: Batches> Batch<T> {
     /// Takes in commands that have come meanwhile, after those that are there. It stops at one that is too large. It is
     /// for use before the batch runs: a command that never ran fails.
     pub fn take_in(&mut self) {
-        let mut together = self.commands.iter().fold(0, |sum, it| it.weight().saturating_add(sum));
+        let mut together = self.weight();
         while self.len() < QUEUE_LEN
             && let Some(command) = self.next.take().or_else(|| self.queue.try_recv().ok())
         {
@@ -244,6 +244,11 @@ impl<T: Batches> Batch<T> {
             }
             self.commands.push(command);
         }
+    }
+
+    /// About how many bytes the commands add to the store.
+    pub fn weight(&self) -> usize {
+        self.commands.iter().fold(0, |sum, it| it.weight().saturating_add(sum))
     }
 
     /// How many commands there are.

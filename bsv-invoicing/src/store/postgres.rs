@@ -153,7 +153,7 @@ fn retire(shared: &Shared) -> Result<(), StoreError> {
     shared.with_connection(async |connection| {
         let mut wants = Wants::default();
         shared.want_presence(&mut wants);
-        let (_, known) = transaction::begin(connection, &wants, Wants::default).await?;
+        let (_, known) = transaction::begin(connection, 0, &wants, Wants::default).await?;
         shared.read_presence(&known)?;
         in_time(connection.execute_all("UPDATE @meta SET name = 'moved wallet'; COMMIT")).await
     })

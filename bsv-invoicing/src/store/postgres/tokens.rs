@@ -67,7 +67,7 @@ fn change(
     shared.with_connection(async move |connection| {
         let mut wants = Wants::default();
         shared.want_presence(&mut wants);
-        let (_, known) = begin(connection, &wants, Wants::default).await?;
+        let (_, known) = begin(connection, 0, &wants, Wants::default).await?;
         shared.read_presence(&known)?;
         let change = async {
             connection.prepare(&[statement]).await?;

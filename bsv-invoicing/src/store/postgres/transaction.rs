@@ -27,7 +27,11 @@ const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// unknown, and a batch has more rows only if a transaction with very many outputs changes.
 const MOST_WITH_COMMIT: usize = 5 * MOST_AT_ONCE;
 /// A process that computes with very many rows does not stand still, however slow its machine is.
+const LOCK_FOR_MANY_ROWS: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '60s'; \
+    SELECT 1 FROM @door FOR UPDATE";
 const ALLOW_FOR_MANY_ROWS: &str = "SET LOCAL idle_in_transaction_session_timeout = '60s'";
+/// A transaction of so many bytes may have thousands of outputs.
+const HEAVY: usize = 1 << 18;
 const ADD_AUDIT: StatementKey = StatementKey::Other(
     "INSERT INTO @audit (number, at, event, subject, previous) \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[])",
@@ -49,9 +53,10 @@ impl From<Failure> for NotDone {
 
 /// Begins a transaction under the lock of the door, and reads the last step and the wanted rows, in one round trip. The
 /// statements after the lock see all earlier commits. `else_wanted` runs while the database begins, and names more rows
-/// to read.
+/// to read. A batch that adds at least [`HEAVY`] bytes may have many rows.
 pub(super) async fn begin(
     connection: &Connection,
+    weight: usize,
     wants: &Wants,
     else_wanted: impl FnOnce() -> Wants,
 ) -> Result<(Step, Known), Failure> {
@@ -60,7 +65,8 @@ pub(super) async fn begin(
         yield_now().await;
         else_wanted()
     };
-    let (step, known) = in_time(read(connection, LOCK, wants, else_wanted, None)).await?;
+    let lock = if weight < HEAVY { LOCK } else { LOCK_FOR_MANY_ROWS };
+    let (step, known) = in_time(read(connection, lock, wants, else_wanted, None)).await?;
     allow_for(connection, known.len()).await?;
     Ok((step, known))
 }

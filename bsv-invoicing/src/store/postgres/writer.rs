@@ -114,9 +114,11 @@ impl SqlBatches {
         }
         self.shared.want_presence(&mut wants);
         let (memory, process) = (&self.memory, self.shared.process());
+        let weight = batch.weight();
         let rehearse = || rehearse(batch, 0, process, Guess::new(&Known::default(), Some(memory)));
         let before = self.shared.seen();
-        let (step, mut known) = self.runtime.block_on(begin(connection, &wants, rehearse))?;
+        let (step, mut known) =
+            self.runtime.block_on(begin(connection, weight, &wants, rehearse))?;
         self.shared.note(&step, &before)?;
         self.shared.read_presence(&known)?;
         self.take_in(batch, &mut known)?;
@@ -366,7 +368,7 @@ async fn find_step(
     writer_step: i64,
 ) -> Result<bool, Failure> {
     let before = shared.seen();
-    let (last, _) = begin(connection, &Wants::default(), Wants::default).await?;
+    let (last, _) = begin(connection, 0, &Wants::default(), Wants::default).await?;
     shared.note(&last, &before)?;
     connection.prepare(&[step::FIND]).await?;
     let given: Vec<Parameter<'_>> = vec![Box::new(after), Box::new(&shared.id[..])];
