@@ -140,7 +140,8 @@ impl Offer {
             return Err(Refusal::InFlight(paid).into());
         }
         let now = books.next_event_at(self.now);
-        match invoice.state(self.doubted_since.map_or(now, |since| since.min(now))) {
+        let now = self.doubted_since.map_or(now, |since| since.min(now));
+        match invoice.state_for_new_payment(now) {
             InvoiceState::Pending => Ok(()),
             _ if self.is_known => Ok(()),
             InvoiceState::Paid => Err(Refusal::Paid(number).into()),

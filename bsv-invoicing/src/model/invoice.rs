@@ -153,6 +153,15 @@ impl Invoice {
         }
     }
 
+    /// Where it stands at `now` for a new payment. One whose time is over and that is pending only
+    /// because an earlier payment or a block decides about it has expired.
+    pub(crate) fn state_for_new_payment(&self, now: Timestamp) -> InvoiceState {
+        match self.state(now) {
+            InvoiceState::Pending if self.expires_at <= now => InvoiceState::Expired,
+            state => state,
+        }
+    }
+
     /// What a refund sends back if it names no amount, in satoshis, after this much was received and
     /// refunded: what was paid beyond the amount, or everything if the invoice was not paid and is
     /// deleted or expired at `now`.

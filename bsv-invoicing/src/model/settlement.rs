@@ -184,8 +184,8 @@ pub struct InvoiceSums {
     pub refunded: u64,
     /// What is still due. It is 0 if the invoice is paid.
     pub due: u64,
-    /// What the payer must still send. It is 0 if the invoice is not pending, and also once
-    /// everything was sent and only blocks are missing.
+    /// What the payer must still send. It is 0 if the invoice takes no new payment: it is not pending,
+    /// its time is over, or everything was sent and only blocks are missing.
     pub to_send: u64,
     /// What a refund sends back if it names no amount: what was received beyond the amount, or
     /// everything if the invoice has expired, less what was refunded.
@@ -316,7 +316,7 @@ impl PaymentRules {
             counted: self.counted(satoshis, received, is_paid),
             refunded,
             due: if is_paid { 0 } else { self.due(satoshis, received) },
-            to_send: match state {
+            to_send: match invoice.state_for_new_payment(now) {
                 InvoiceState::Pending => self.in_any_place().due(satoshis, sent),
                 InvoiceState::Paid | InvoiceState::Expired => 0,
             },
