@@ -114,20 +114,27 @@ pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
     assert_eq!(told().await, [expired(2), expired(1)]);
 }
 
-/// While the clock is doubted, nothing expires after the time since which it is doubted.
+/// While the clock is doubted, nothing expires after the time since which it is doubted, and no payment
+/// is late for what has not expired.
 pub(super) async fn doubted_clock(store: &impl WalletStore) {
-    create(store, at(0), HOUR).await;
-    create(store, at(600), HOUR).await;
+    for created in [0, 600, 600] {
+        create(store, at(created), HOUR).await;
+    }
     let (now, doubted_since) = (at(9000), Some(at(4000)));
     let doubted = |doubted_since| Sweep { now, doubted_since, limit: 9 };
     assert_eq!(store.execute(doubted(doubted_since)).await.unwrap(), 1);
-    assert_eq!(happened(store, 2).await, [(now, (EventKind::InvoiceExpired, 1))]);
+    assert_eq!(happened(store, 3).await, [(now, (EventKind::InvoiceExpired, 1))]);
     assert_refused!(store.execute(doubted(doubted_since)).await, Refusal::NothingDue);
     let late = Offer { doubted_since, ..incoming(1, 1, now) };
     assert_refused!(store.offer(late).await, Refusal::Expired(1));
     assert_refused!(store.offer(incoming(2, 2, now)).await, Refusal::Expired(2));
     let payment = begin_with(store, Offer { doubted_since, ..incoming(2, 2, now) }).await;
     store.refuse(payment.number, now).await.unwrap();
-    assert_eq!(store.execute(doubted(None)).await.unwrap(), 1);
-    assert_eq!(happened(store, 3).await, [(now, (EventKind::InvoiceExpired, 2))]);
+    let payment = begin_with(store, Offer { doubted_since, ..incoming(3, 3, now) }).await;
+    store.see(payment.number, now).await.unwrap();
+    let paid = store.get(GetInvoice(3)).await.unwrap().unwrap();
+    assert_eq!(paid.payment_received_at, Some(now), "it is not late");
+    assert_eq!(store.execute(doubted(None)).await.unwrap(), 2);
+    let [.., last] = &happened(store, 4).await[..] else { panic!("no event") };
+    assert_eq!(*last, (now, (EventKind::InvoiceExpired, 2)));
 }
