@@ -119,7 +119,8 @@ impl Books<'_> {
         }
     }
 
-    /// Looks whether an invoice is paid after its refunds have changed.
+    /// Looks whether an invoice is paid after its refunds have changed. Those that were made after it
+    /// was paid do not matter, whatever the rules are by then.
     pub(crate) fn settle_anew(
         &mut self,
         number: u64,
@@ -128,7 +129,8 @@ impl Books<'_> {
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
         let mut received = stored;
-        let sums = self.sums_after(&invoice, &mut received, true)?;
+        let matters = invoice.payment_received_at.is_none() || received.refunded_before > 0;
+        let sums = self.sums_after(&invoice, &mut received, matters)?;
         if received != stored {
             self.rows.put::<ReceivedFor>(number, &received)?;
         }

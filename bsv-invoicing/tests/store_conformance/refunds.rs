@@ -207,6 +207,14 @@ pub(super) async fn of_unpaid(store: &impl WalletStore) {
     assert!(is_paid(1).await, "the payer has sent the rest again");
     store.displace(last, at(4002)).await.unwrap();
     assert!(!is_paid(1).await, "what was refunded before does not keep it paid");
+    // A refund of a paid invoice does not judge it by other rules.
+    let tolerant = PaymentRules { underpaid_tolerance: 10, ..rules };
+    store.execute(SetRules { rules: tolerant }).await.unwrap();
+    let almost = create(store, at(0), HOUR).await.number;
+    pay_in(almost, SATOSHIS - 10, 9, 4002).await;
+    store.execute(SetRules { rules }).await.unwrap();
+    pay(store, refund(almost, 100)).await.unwrap();
+    assert!(is_paid(almost).await);
     // The second refund comes to nothing.
     let cancellation = take_back(store, 2, 0, at(4003)).await.unwrap();
     store.see(cancellation, at(4004)).await.unwrap();
