@@ -122,6 +122,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("the sums of an invoice agree", noticed::sums).await;
     check::<P>("an invoice waits for a block beyond its time", sweep::only_a_block_is_missing)
         .await;
+    check::<P>("an expired invoice stays so beside another", sweep::paid_beside_another).await;
     check::<P>("a sweep never uses a time before the last event", sweep::clock_set_back).await;
     check::<P>("nothing expires while the clock is doubted", sweep::doubted_clock).await;
     check::<P>("old keys and expiries share the limit", sweep::keys).await;

@@ -2,10 +2,11 @@ use bsv_invoicing::events::EventKind;
 use bsv_invoicing::invoices::{IDEMPOTENCY_PERIOD, PaymentRules};
 use bsv_invoicing::ledger::queries::GetInvoice;
 use bsv_invoicing::ledger::{Contest, Offer, SetRules, Sweep};
+use bsv_invoicing::receiving::NewReceipt;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::{InvoiceDraft, InvoiceState};
 
-use super::making::{SATOSHIS, begin_with, incoming, proof};
+use super::making::{SATOSHIS, begin_with, incoming, key_of, offering, proof};
 use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
 use super::*;
 
@@ -112,6 +113,23 @@ pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
     assert_eq!(state(1).await, InvoiceState::Paid, "contested");
     store.sweep(at(late + 6), 10).await.unwrap();
     assert_eq!(told().await, [expired(2), expired(1)]);
+}
+
+/// An invoice that has expired stays so while a payment of another one, which pays it too, is in
+/// flight.
+pub(super) async fn paid_beside_another(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    create(store, at(0), 2 * HOUR).await;
+    assert_eq!(store.sweep(at(3600), 9).await.unwrap(), 1);
+    let beside = NewReceipt { vout: 1, satoshis: SATOSHIS, key: key_of(1) };
+    let mut both = offering(2, &[SATOSHIS, SATOSHIS], 1, at(3601));
+    both.receipts[1] = beside;
+    let payment = begin_with(store, both).await;
+    let state = async |s| store.get(GetInvoice(1)).await.unwrap().unwrap().state(at(s));
+    assert_eq!(state(3602).await, InvoiceState::Expired);
+    store.refuse(payment.number, at(3603)).await.unwrap();
+    assert_eq!(state(3604).await, InvoiceState::Expired);
+    assert_eq!(store.sweep(at(3605), 9).await.unwrap(), 0, "it expires once");
 }
 
 /// While the clock is doubted, nothing expires after the time since which it is doubted, and no payment
