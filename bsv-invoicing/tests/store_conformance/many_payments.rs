@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bsv_invoicing::invoices::Received;
 use bsv_invoicing::ledger::queries::{
     GetIncoming, GetInvoice, GetInvoicesPaidBy, GetReceivedSum, GetRefundable, GetSettlement,
     GetStanding, GetWaitingSum,
@@ -88,7 +89,7 @@ pub(super) async fn few_rows(store: &impl WalletStore) {
     }
     let [few, many] = [1, 2].map(|invoice| store.get(GetReceivedSum(invoice)));
     let (few, many) = (few.await.unwrap(), many.await.unwrap());
-    assert_eq!([few, many].map(|it| it.sum()), [FEW, MANY].map(|it| 10 * it as u64));
+    assert_eq!([few, many].map(Received::sum), [FEW, MANY].map(|it| 10 * it as u64));
 }
 
 /// All pages of payments, which have at most this many.
