@@ -71,6 +71,7 @@ fn one_of_each() -> Vec<String> {
                 in_flight: false,
                 deleted_at: None,
                 awaits_block_since: None,
+                expired_at: None,
             },
         ),
         line::<InvoicesByReference>(&(text("A\0ä"), 7), &()),
@@ -202,6 +203,8 @@ fn one_of_each() -> Vec<String> {
                 contested: 1,
                 wishes: 2,
                 changes: 1,
+                refunded: 800,
+                refunded_before: 700,
             },
         ),
         line::<Counted>(&(7, OUTSIDE_BLOCKS, 9), &()),
@@ -261,7 +264,8 @@ fn one_of_each() -> Vec<String> {
             },
         ),
         line::<MinedAt>(&(900_000, 9), &()),
-        line::<Attention>(&7, &Some(900_000)),
+        line::<Attention>(&7, &()),
+        line::<Contested>(&(7, 9), &900_000),
     ]
 }
 

@@ -99,6 +99,7 @@ fn right_row(number: u64) -> Invoice {
         in_flight: false,
         deleted_at: None,
         awaits_block_since: None,
+        expired_at: None,
     }
 }
 

@@ -77,8 +77,8 @@ pub(crate) struct ListArguments {
     /// List only invoices in this state: pending, paid or expired
     #[arg(long, value_name = "STATE")]
     state: Option<InvoiceState>,
-    /// List only invoices that need a decision: late, partly paid and expired, overpaid, or with a
-    /// payment that the network has not shown for 6 blocks
+    /// List only invoices that need a decision: late, partly paid and expired, overpaid, with a
+    /// payment that the network has not shown for 6 blocks, or waiting for a block for a day
     #[arg(long)]
     attention: bool,
     /// List only invoices with this reference, the newest first

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ledger::idempotency::Route;
 use crate::ledger::keys::MAX_NUMBER;
 use crate::ledger::rows::{
-    Damaged, Expiries, InFlight, Invoices, InvoicesByReference, WalletStoreError,
+    Damaged, Engine, Expiries, InFlight, Invoices, InvoicesByReference, WalletStoreError,
 };
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
@@ -62,6 +62,7 @@ impl Command for CreateInvoice {
             in_flight: false,
             deleted_at: None,
             awaits_block_since: None,
+            expired_at: None,
         };
         books.figures.last_invoice = number;
         books.rows.add::<Invoices>(number, &invoice)?;
@@ -78,8 +79,16 @@ impl Command for CreateInvoice {
 impl Books<'_> {
     /// The invoice with this number, even a deleted one, and whether it is being paid.
     pub(crate) fn invoice(&self, number: u64) -> Result<Option<Invoice>, WalletStoreError> {
-        let Some(invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(None) };
-        let in_flight = self.rows.get::<InFlight>(&number)?.is_some();
-        Ok(Some(Invoice { in_flight, ..invoice }))
+        stored_invoice(&self.rows, number)
     }
+}
+
+/// The invoice with this number, even a deleted one, and whether it is being paid.
+pub(crate) fn stored_invoice(
+    rows: &dyn Engine,
+    number: u64,
+) -> Result<Option<Invoice>, WalletStoreError> {
+    let Some(invoice) = rows.get::<Invoices>(&number)? else { return Ok(None) };
+    let in_flight = rows.get::<InFlight>(&number)?.is_some();
+    Ok(Some(Invoice { in_flight, ..invoice }))
 }

@@ -1,9 +1,12 @@
 //! A transaction of the wallet is lost: another one has taken its place, or the network refuses it.
 
-use crate::ledger::rows::{Damaged, Transactions, WalletStoreError};
+use std::collections::BTreeSet;
+
+use crate::ledger::rows::{Damaged, Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
+use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
-use crate::model::transaction::TransactionState;
+use crate::model::transaction::{Purpose, TransactionState};
 
 /// Another transaction in the chain spends the same coins. The effects of this transaction are
 /// undone, after those of later transactions of the wallet that spend its receipts.
@@ -52,7 +55,7 @@ impl Books<'_> {
         state: TransactionState,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let mut path = vec![number];
+        let (mut path, mut refunded) = (vec![number], BTreeSet::new());
         while let Some(&current) = path.last() {
             let mut holders = self.made_by(current)?.into_iter().filter_map(|(_, it)| it.spender);
             if let Some(holder) = holders.next() {
@@ -63,11 +66,24 @@ impl Books<'_> {
             let state = if current == number { state } else { TransactionState::Displaced };
             match self.rows.get::<Transactions>(&current)?.map(|record| record.state) {
                 None => self.release(current)?,
-                Some(was) if !was.is_lost() => self.change_state(current, state, at)?,
+                Some(was) if !was.is_lost() => {
+                    refunded.extend(self.refunded_by(current)?);
+                    self.change_state(current, state, at)?;
+                }
                 Some(_) if current == number => {}
                 Some(_) => return Err(Damaged("a lost transaction holds a coin".to_owned()).into()),
             }
         }
-        Ok(())
+        // An invoice must not be paid for a moment by payments that are lost with its refund.
+        try_all(refunded, |invoice| self.settle_anew(invoice, at)).map(drop)
+    }
+
+    /// The invoice that a transaction refunds.
+    fn refunded_by(&self, number: u64) -> Result<Option<u64>, WalletStoreError> {
+        let Purpose::Outgoing(payment) = self.transaction(number)?.purpose else { return Ok(None) };
+        Ok(match self.payment(payment)?.purpose {
+            OutgoingPurpose::Refund { invoice, .. } => Some(invoice),
+            _ => None,
+        })
     }
 }

@@ -105,10 +105,8 @@ impl Books<'_> {
         self.tell_unassigned((number, &after), &made, &told, at)?;
         if let Purpose::Outgoing(payment) = after.purpose {
             self.close_payment(payment, new, at)?;
-            if before.state.is_lost() != new.is_lost()
-                && let OutgoingPurpose::Refund { invoice, .. } = self.payment(payment)?.purpose
-            {
-                self.list_attention(invoice)?;
+            if before.state.is_lost() != new.is_lost() {
+                self.recount_refund(payment, !new.is_lost(), at)?;
             }
         }
         Ok(())
@@ -127,6 +125,20 @@ impl Books<'_> {
             return Ok(false);
         }
         self.rows.remove::<InFlight>(invoice)
+    }
+
+    /// Counts a payment by the wallet anew if it is a refund. [`lose`](Self::lose) settles the invoice
+    /// of a lost one, after all that is lost with it.
+    fn recount_refund(
+        &mut self,
+        payment: u64,
+        lasts: bool,
+        at: Timestamp,
+    ) -> Result<(), WalletStoreError> {
+        let payment = self.payment(payment)?;
+        let OutgoingPurpose::Refund { invoice, .. } = payment.purpose else { return Ok(()) };
+        self.count_refund(invoice, &payment, lasts)?;
+        if lasts { self.settle_anew(invoice, at) } else { Ok(()) }
     }
 
     /// Removes what is needed only while the outcome of a payment by the wallet is open.

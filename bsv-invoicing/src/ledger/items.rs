@@ -3,16 +3,17 @@
 use bsv_tx::{OutPoint, Transaction, Txid};
 
 use crate::ledger::Query;
-use crate::ledger::attention::is_listed_rightly;
+use crate::ledger::attention::needs_attention;
 use crate::ledger::coin_choice::place;
 use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
 use crate::ledger::figures::Figures;
 use crate::ledger::recount::Standing;
+use crate::ledger::refunds::lasting_refunds;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, Counted, Engine, FollowedTransactions, Incoming, Invoices, Kind, Marked, MinedAt,
-    Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, RowsOf, Spendable, Spends,
-    Transactions, WalletStoreError, Wishes, try_all,
+    AllFigures, Attention, Contested, Counted, Engine, FollowedTransactions, Incoming, Invoices,
+    Kind, Marked, MinedAt, Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    RowsOf, Spendable, Spends, Transactions, WalletStoreError, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
@@ -123,8 +124,8 @@ pub struct LedgerInvoice {
     pub received: Received,
     /// The same sums, from the payments themselves.
     pub recounted: Received,
-    /// Whether these payments and the wishes of their payers are listed, and the invoice itself if
-    /// it may need a decision.
+    /// Whether these payments and the wishes of their payers are listed, those that the network no
+    /// longer shows, and the invoice itself if it may need a decision.
     pub is_listed: bool,
 }
 
@@ -400,6 +401,8 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             let Some((record, standing)) = standing else { continue };
             item.recounted.add(standing, paid.satoshis, record.at >= invoice.expires_at);
             item.is_listed &= rows.get::<Counted>(&(number, standing.height, maker))?.is_some();
+            let contested = rows.get::<Contested>(&(number, maker))?;
+            item.is_listed &= contested.is_some() == standing.is_contested;
             if let Some(wish) = rows.get::<Refunds>(&maker)? {
                 item.is_listed &= rows.get::<Wishes>(&(number, maker))?.is_some();
                 item.recounted.wishes += 1;
@@ -409,7 +412,15 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             }
         }
         if is_end {
-            item.is_listed &= is_listed_rightly(rows, invoice, item.received)?;
+            let refunds = lasting_refunds(rows, number)?.into_iter();
+            let refunded = refunds.fold(0, |sum: u64, (_, it)| sum.saturating_add(it.satoshis));
+            item.recounted.refunded = refunded;
+            item.recounted.refunded_before = match item.is_paid {
+                true => item.received.refunded_before.min(refunded),
+                false => refunded,
+            };
+            let is_listed = rows.get::<Attention>(&number)?.is_some();
+            item.is_listed &= is_listed == needs_attention(invoice, item.received);
             return Ok(item);
         }
     }

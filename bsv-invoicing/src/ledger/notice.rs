@@ -31,7 +31,7 @@ pub struct Noticed {
     pub transaction: EncodedTransaction,
     /// Where it is.
     pub place: ShownPlace,
-    /// When it was first seen. Used if the books do not know it yet.
+    /// When it was first seen: it is late for invoices that expired before. Used if the books do not know it yet.
     pub came_at: Timestamp,
 }
 

@@ -44,7 +44,8 @@ pub struct Offer {
     pub claim: u64,
     /// The time.
     pub now: Timestamp,
-    /// Since when the clock is doubted, if it is. Nothing expires after that time.
+    /// Since when the clock is doubted, if it is. Nothing expires after that time, and the payment
+    /// counts as having come at that time.
     pub doubted_since: Option<Timestamp>,
 }
 
@@ -95,7 +96,7 @@ impl Command for Offer {
                 (number, record, books.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?)
             }
             None => {
-                let (number, record) = self.store(books, at)?;
+                let (number, record) = self.store(books, self.not_doubted(at))?;
                 books.claim_new(Task::Offering(number), self.claim)?;
                 // Once the network has shown a transaction, or another message has brought it,
                 // anybody can send it to us.
@@ -140,12 +141,17 @@ impl Offer {
             return Err(Refusal::InFlight(paid).into());
         }
         let now = books.next_event_at(self.now);
-        match invoice.state(self.doubted_since.map_or(now, |since| since.min(now))) {
+        match invoice.state_for_new_payment(self.not_doubted(now)) {
             InvoiceState::Pending => Ok(()),
             _ if self.is_known => Ok(()),
             InvoiceState::Paid => Err(Refusal::Paid(number).into()),
             InvoiceState::Expired => Err(Refusal::Expired(number).into()),
         }
+    }
+
+    /// The time that decides what is late: it stands still while the clock is doubted.
+    fn not_doubted(&self, now: Timestamp) -> Timestamp {
+        self.doubted_since.map_or(now, |since| since.min(now))
     }
 
     fn store(

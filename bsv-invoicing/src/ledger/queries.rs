@@ -31,7 +31,7 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::ReceiptKey;
-use crate::model::settlement::{InvoiceSums, Received};
+use crate::model::settlement::{InvoiceSums, Received, Settlement};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, EncodedTransaction, Followed, FoundProof, Purpose, RawBytes, TransactionRecord,
@@ -130,8 +130,10 @@ queries! {
     GetSums(invoice: Invoice, now: Timestamp) => InvoiceSums: |rows| {
         invoice_sums(rows, &invoice, now)
     };
-    /// The sums of the invoice with this number, and the other facts about its payments.
-    GetReceived(invoice: u64) => StoredSettlement: |rows| settlement(rows, invoice);
+    /// The invoice with this number, even a deleted one, and the details of its state at a time.
+    GetSettlement(invoice: u64, now: Timestamp) => Option<Settlement>: |rows| {
+        settlement(rows, invoice, now)
+    };
     /// The payment by the wallet of this number, and what is posted to its payee while it is open.
     GetOutgoing(number: u64) => Option<(OutgoingPayment, Posting)>: |rows| {
         let Some(record) = rows.get::<Outgoing>(&number)? else { return Ok(None) };
@@ -246,34 +248,26 @@ queries! {
     };
 }
 
-/// What is stored about the payments of an invoice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredSettlement {
-    /// The sums that count.
-    pub received: Received,
-    /// The lowest number of confirmations among the receipts that count.
-    pub confirmations: Option<u32>,
-    /// Whether the network no longer shows one of them.
-    pub contested: bool,
-    /// Whether the owner of the invoice has marked it as paid.
-    pub marked: bool,
-    /// The refunds that are not lost, the first one first.
-    pub refunds: Vec<OutgoingPayment>,
-}
-
-fn settlement(rows: &dyn Engine, invoice: u64) -> Result<StoredSettlement, WalletStoreError> {
-    let received = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
-    let marked = rows.get::<Marked>(&invoice)?.is_some();
+fn settlement(
+    rows: &dyn Engine,
+    number: u64,
+    now: Timestamp,
+) -> Result<Option<Settlement>, WalletStoreError> {
+    let received = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+    let marked = rows.get::<Marked>(&number)?.is_some();
     let tip = rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height);
-    let last_height = last_height(rows, invoice)?;
-    let refunds = lasting_refunds(rows, invoice)?.into_iter().rev();
-    Ok(StoredSettlement {
-        received,
+    let last_height = last_height(rows, number)?;
+    let Some(invoice) = GetInvoice(number).run(rows)? else { return Ok(None) };
+    let refunds = lasting_refunds(rows, number)?.into_iter().rev();
+    Ok(Some(Settlement {
+        sums: invoice_sums(rows, &invoice, now)?,
+        late: received.late.sum() > 0,
         confirmations: last_height.map(|height| (tip + 1).saturating_sub(height)),
         contested: received.contested > 0,
         marked,
         refunds: try_all(refunds, |(number, it)| outgoing_payment(rows, number, it))?,
-    })
+        invoice,
+    }))
 }
 
 /// Where an invoice and one of its payments stand, all as of one moment.

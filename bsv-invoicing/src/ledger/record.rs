@@ -69,7 +69,8 @@ impl Command for Record {
             OutgoingPurpose::Url(url) => books.rows.put::<OutgoingByUrl>(url_hash(url), &number)?,
             OutgoingPurpose::Refund { invoice, .. } => {
                 books.rows.put::<LastRefunds>(*invoice, &number)?;
-                books.list_attention(*invoice)?;
+                books.count_refund(*invoice, &books.payment(number)?, true)?;
+                books.settle_anew(*invoice, at)?;
             }
             OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => {}
         }

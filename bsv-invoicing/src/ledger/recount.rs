@@ -2,11 +2,14 @@
 //! Strangers may send any number.
 
 use crate::ledger::Books;
+use crate::ledger::attention::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, OUTSIDE_BLOCKS, ReceivedFor, Refunds, WalletStoreError, Wishes,
+    Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds,
+    WalletStoreError, Wishes,
 };
 use crate::model::event::EventKind;
+use crate::model::outgoing::OutgoingRecord;
 use crate::model::settlement::{Counting, Received};
 use crate::model::transaction::{ShownAs, TransactionRecord, TransactionState};
 
@@ -18,7 +21,7 @@ pub(crate) struct Standing {
     /// The height of its block, or [`OUTSIDE_BLOCKS`].
     pub(crate) height: u32,
     /// Whether the network no longer shows it.
-    is_contested: bool,
+    pub(crate) is_contested: bool,
 }
 
 /// The sum that a payment counts in.
@@ -75,6 +78,22 @@ impl Received {
         Some(())
     }
 
+    /// Adds a refund of an invoice, or takes it away. `is_before` tells whether the refund was made
+    /// before the invoice was paid.
+    fn change_refunds(&mut self, satoshis: u64, lasts: bool, is_before: bool) {
+        let change = |sum: &mut u64| {
+            *sum = match lasts {
+                true => sum.saturating_add(satoshis),
+                false => sum.saturating_sub(satoshis),
+            };
+        };
+        change(&mut self.refunded);
+        if is_before {
+            change(&mut self.refunded_before);
+        }
+        self.refunded_before = self.refunded_before.min(self.refunded);
+    }
+
     fn part(&mut self, is_late: bool) -> &mut Counting {
         if is_late { &mut self.late } else { &mut self.in_time }
     }
@@ -94,7 +113,8 @@ pub(crate) struct Payment {
 }
 
 impl Books<'_> {
-    /// Counts the payments of an invoice anew. Returns the sums before and after.
+    /// Counts the payments of an invoice anew. Returns the sums before, and those after, which the
+    /// caller stores.
     pub(crate) fn recount(
         &mut self,
         payment: &Payment,
@@ -114,6 +134,14 @@ impl Books<'_> {
         if let Some(new) = new {
             received.add(new, satoshis, is_late);
         }
+        match [old, new].map(|it| it.is_some_and(|it| it.is_contested)) {
+            [false, true] => {
+                let height = followed_height(&self.rows)?;
+                self.rows.put::<Contested>((invoice, transaction), &height)?;
+            }
+            [true, false] => drop(self.rows.remove::<Contested>((invoice, transaction))?),
+            _ => {}
+        }
         let [was_at, is_at] = [old, new].map(|it| it.map(|it| (invoice, it.height, transaction)));
         if was_at != is_at {
             if let Some(key) = was_at {
@@ -123,10 +151,22 @@ impl Books<'_> {
                 self.rows.put::<Counted>(key, &())?;
             }
         }
-        if stored != received {
-            self.rows.put::<ReceivedFor>(invoice, &received)?;
-        }
         Ok([stored, received])
+    }
+
+    /// Counts a refund of an invoice from now on, or no longer. The caller then looks whether that pays
+    /// the invoice: see [`settle_anew`](Self::settle_anew).
+    pub(crate) fn count_refund(
+        &mut self,
+        invoice: u64,
+        refund: &OutgoingRecord,
+        lasts: bool,
+    ) -> Result<(), WalletStoreError> {
+        let paid_at = self.rows.get::<Invoices>(&invoice)?.and_then(|it| it.payment_received_at);
+        let is_before = paid_at.is_none_or(|paid_at| refund.created_at < paid_at);
+        let mut received = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+        received.change_refunds(refund.satoshis, lasts, is_before);
+        self.rows.put::<ReceivedFor>(invoice, &received)
     }
 
     /// Counts the wishes for refunds of an invoice anew after a payment has begun to count, or no

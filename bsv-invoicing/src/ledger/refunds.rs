@@ -1,12 +1,13 @@
 //! Refunds: what can be refunded of an invoice, and what was refunded.
 
 use crate::ledger::attempts::attempts;
+use crate::ledger::create_invoice::stored_invoice;
 use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor,
-    WalletStoreError, try_all,
+    Counted, Damaged, Engine, Incoming, OUTSIDE_BLOCKS, Receipts, ReceivedFor, WalletStoreError,
+    try_all,
 };
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
@@ -48,19 +49,12 @@ pub(crate) fn refundable(
     number: u64,
     now: Timestamp,
 ) -> Result<Refundable, WalletStoreError> {
-    let invoice = rows.get::<Invoices>(&number)?.ok_or(Refusal::UnknownInvoice(number))?;
+    let invoice = stored_invoice(rows, number)?.ok_or(Refusal::UnknownInvoice(number))?;
     let sums = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-    let refunded = refunded(rows, number)?;
-    let received = sums.sum();
+    let (received, refunded) = (sums.sum(), sums.refunded);
     let surplus = invoice.surplus(received, refunded, now);
     let to = agreed_wish(rows, number, &sums)?;
     Ok(Refundable { received, refunded, surplus, to, is_any_named: sums.wishes > 0 })
-}
-
-/// What was refunded of an invoice or is being refunded, in satoshis.
-pub(crate) fn refunded(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
-    let refunds = lasting_refunds(rows, invoice)?.into_iter();
-    Ok(refunds.fold(0, |sum, (_, refund)| sum.saturating_add(refund.satoshis)))
 }
 
 /// The refunds of an invoice that are not lost, the newest first.

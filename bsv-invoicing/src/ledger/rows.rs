@@ -445,10 +445,11 @@ kinds! {
     Proofs = 51, "proofs": (u64, u32) => FoundProof;
     /// Height of a block, and number of a transaction in it.
     MinedAt = 52, "mined_at": (u32, u64) => ();
-    /// Number of an invoice that may hold money which leaves its owner a decision. If the network no
-    /// longer shows one of its payments, the height up to which the chain was followed when that
-    /// began.
-    Attention = 53, "attention": u64 => Option<u32>;
+    /// Number of an invoice that may hold money which leaves its owner a decision.
+    Attention = 53, "attention": u64 => ();
+    /// Number of an invoice, and number of a transaction that counts as its payment and that the
+    /// network no longer shows, to the height up to which the chain was followed when that began.
+    Contested = 54, "contested": (u64, u64) => u32;
 }
 
 /// Stands for the height of a payment that is in no block.

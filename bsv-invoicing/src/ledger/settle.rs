@@ -2,7 +2,7 @@
 
 use bsv_store::KeyEvent;
 
-use crate::ledger::attention::may_need_attention;
+use crate::ledger::attention::needs_attention;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
 use crate::ledger::recount::{Payment, Standing};
 use crate::ledger::rows::{
@@ -97,19 +97,12 @@ impl Books<'_> {
         // There is no invoice if its payment was recovered with the words alone.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
-        let [received_before, received] = self.recount(payment, standings, late)?;
-        let may_be_listed = may_need_attention(&invoice, received_before);
-        let was_paid = invoice.payment_received_at.is_some();
-        let is_marked = self.rows.get::<Marked>(&number)?.is_some();
-        let stays_paid =
-            was_paid && (!has_changed || self.rules.stays_paid(invoice.satoshis, received));
-        let due = match is_marked || stays_paid {
-            true => 0,
-            false => self.rules.due(invoice.satoshis, received),
-        };
-        let is_paid = due == 0 && invoice.deleted_at.is_none();
-        let counted = self.rules.counted(invoice.satoshis, received, is_paid);
-        let sums = Sums { paid: received.sum(), due, counted };
+        let [received_before, mut received] = self.recount(payment, standings, late)?;
+        let was_listed = needs_attention(&invoice, received_before);
+        let sums = self.sums_after(&invoice, &mut received, has_changed)?;
+        if received != received_before {
+            self.rows.put::<ReceivedFor>(number, &received)?;
+        }
         let Payment { transaction, satoshis, told, .. } = *payment;
         let details = match after.was_seen() {
             true => PaymentDetails { transaction, satoshis, late, sums },
@@ -120,10 +113,54 @@ impl Books<'_> {
         if has_changed {
             self.settle(&mut invoice, details, received, was_in_flight, at)?;
         }
-        match may_be_listed || may_need_attention(&invoice, received) {
+        match was_listed || needs_attention(&invoice, received) {
             true => self.list_attention(number),
             false => Ok(()),
         }
+    }
+
+    /// Looks whether an invoice is paid after its refunds have changed. Those that were made after it
+    /// was paid do not matter, whatever the rules are by then.
+    pub(crate) fn settle_anew(
+        &mut self,
+        number: u64,
+        at: Timestamp,
+    ) -> Result<(), WalletStoreError> {
+        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        let mut received = stored;
+        let matters = invoice.payment_received_at.is_none() || received.refunded_before > 0;
+        let sums = self.sums_after(&invoice, &mut received, matters)?;
+        if received != stored {
+            self.rows.put::<ReceivedFor>(number, &received)?;
+        }
+        let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
+        self.settle(&mut invoice, details, received, false, at)?;
+        self.list_attention(number)
+    }
+
+    /// The sums of an invoice after a change of what it has received or refunded. If that no longer
+    /// pays the invoice, nothing that was refunded counts any more.
+    fn sums_after(
+        &self,
+        invoice: &Invoice,
+        received: &mut Received,
+        has_changed: bool,
+    ) -> Result<Sums, WalletStoreError> {
+        let was_paid = invoice.payment_received_at.is_some();
+        let stays_paid =
+            was_paid && (!has_changed || self.rules.stays_paid(invoice.satoshis, *received));
+        let is_marked = self.rows.get::<Marked>(&invoice.number)?.is_some();
+        let due = match is_marked || stays_paid {
+            true => 0,
+            false => {
+                received.refunded_before = received.refunded;
+                self.rules.due(invoice.satoshis, *received)
+            }
+        };
+        let is_paid = due == 0 && invoice.deleted_at.is_none();
+        let counted = self.rules.counted(invoice.satoshis, *received, is_paid);
+        Ok(Sums { paid: received.sum(), due, counted })
     }
 
     /// Records that an invoice is paid or no longer paid, or that only a block is missing, according
@@ -142,12 +179,12 @@ impl Books<'_> {
         let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
         let awaited_since = invoice.awaits_block_since;
-        let awaits_block =
-            !is_paid && !is_deleted && self.rules.is_covered_in_time(invoice.satoshis, received);
+        let can_expire = !is_paid && !is_deleted && invoice.expired_at.is_none();
+        let awaits_block = can_expire && self.rules.is_covered_in_time(invoice.satoshis, received);
         invoice.awaits_block_since = awaits_block.then(|| awaited_since.unwrap_or(at));
         let told = match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
-                invoice.payment_received_at = Some(at);
+                (invoice.payment_received_at, invoice.expired_at) = (Some(at), None);
                 Some(EventKind::InvoicePaid)
             }
             (Some(_), false) => {
@@ -160,7 +197,7 @@ impl Books<'_> {
             self.rows.put::<Invoices>(number, invoice)?;
         }
         let was_held = was_in_flight || awaited_since.is_some();
-        if !is_paid && !is_deleted && (told.is_some() || was_held) {
+        if can_expire && (told.is_some() || was_held) {
             self.rows.put::<Expiries>(expiry, &())?;
         }
         self.tell_payment(&[told], (number, details), None, at)

@@ -1,10 +1,10 @@
 //! The sweep: work that becomes due as time passes.
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{Expiries, WalletStoreError};
+use crate::ledger::rows::{Expiries, Invoices, WalletStoreError};
 use crate::ledger::{Books, Command, Refusal};
 use crate::model::event::EventKind;
-use crate::model::invoice::InvoiceState;
+use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::time::Timestamp;
 
 /// Writes events of invoices that have expired, deletes idempotency keys that are older than
@@ -32,7 +32,10 @@ impl Command for Sweep {
             books.rows.remove::<Expiries>(*expiry)?;
             // An invoice that is being paid is looked at again if the payment fails.
             let invoice = books.invoice(expiry.1)?;
-            if invoice.is_some_and(|invoice| invoice.state(end) == InvoiceState::Expired) {
+            let expired = invoice.filter(|it| it.state(end) == InvoiceState::Expired);
+            if let Some(invoice) = expired {
+                let expired = Invoice { expired_at: Some(at), ..invoice };
+                books.rows.put::<Invoices>(expiry.1, &expired)?;
                 books.tell_standing(at, EventKind::InvoiceExpired, expiry.1)?;
             }
         }

@@ -128,6 +128,10 @@ pub struct Invoice {
     /// if they would not, or if it is paid or deleted. Such an invoice does not expire.
     #[n(9)]
     pub awaits_block_since: Option<Timestamp>,
+    /// When an event told that it has expired, if it was not paid since. It then stays expired until
+    /// it is paid.
+    #[n(10)]
+    pub expired_at: Option<Timestamp>,
 }
 
 /// Where an invoice stands.
@@ -146,10 +150,24 @@ impl Invoice {
     pub fn state(&self, now: Timestamp) -> InvoiceState {
         if self.paid_at(now).is_some() {
             InvoiceState::Paid
-        } else if self.expires_at <= now && !self.in_flight && self.awaits_block_since.is_none() {
+        } else if self.expired_at.is_some() || (self.expires_at <= now && !self.is_held()) {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
+        }
+    }
+
+    /// Whether the outcome of a payment, or a block, decides whether it expires.
+    fn is_held(&self) -> bool {
+        self.in_flight || self.awaits_block_since.is_some()
+    }
+
+    /// Where it stands at `now` for a new payment. One whose time is over and that is pending only
+    /// because an earlier payment or a block decides about it has expired.
+    pub(crate) fn state_for_new_payment(&self, now: Timestamp) -> InvoiceState {
+        match self.state(now) {
+            InvoiceState::Pending if self.expires_at <= now => InvoiceState::Expired,
+            state => state,
         }
     }
 

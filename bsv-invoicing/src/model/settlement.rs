@@ -1,9 +1,11 @@
 //! Whether an invoice is paid: what it has received, and the owner's rules for that.
 
 use std::fmt;
+use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 
+use crate::model::coin::smallest_output;
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
@@ -22,7 +24,7 @@ pub struct Counting {
     pub mined: u64,
 }
 
-/// The payments of an invoice that count.
+/// The payments of an invoice that count, and its refunds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Received {
     /// Those first seen before the invoice expired.
@@ -43,6 +45,13 @@ pub struct Received {
     /// How many of those want refunds elsewhere than the one before. It is 0 if they all agree.
     #[n(5)]
     pub changes: u64,
+    /// What was refunded or is being refunded, in satoshis.
+    #[n(6)]
+    pub refunded: u64,
+    /// The part of `refunded` that no longer counts towards the invoice: everything if the invoice is
+    /// not paid, or else what was refunded before it was paid.
+    #[n(7)]
+    pub refunded_before: u64,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.
@@ -95,6 +104,11 @@ impl Received {
         self.in_time.sum().saturating_add(self.late.sum())
     }
 
+    /// The sum that is not refunded.
+    pub fn left(&self) -> u64 {
+        self.sum().saturating_sub(self.refunded)
+    }
+
     /// The same payments, where what was in a block counts as if it still were.
     fn once_mined(self) -> Self {
         Self { in_time: self.in_time.once_mined(), late: self.late.once_mined(), ..self }
@@ -123,14 +137,16 @@ impl PaymentRules {
         self.counting(satoshis, if is_paid { received.once_mined() } else { received })
     }
 
-    /// The part of `received` that counts towards an invoice of this amount.
+    /// The part of `received` that counts towards an invoice of this amount. Money that was refunded
+    /// before the invoice was paid does not count: what is left cannot pay more than it is worth.
     pub fn counting(&self, satoshis: u64, received: Received) -> u64 {
         let amount = |it: Counting| if self.needs_block(satoshis) { it.mined } else { it.sum() };
         let late = match self.late {
             LatePayments::Hold => 0,
             LatePayments::Accept => amount(received.late),
         };
-        amount(received.in_time).saturating_add(late)
+        let left = received.sum().saturating_sub(received.refunded_before);
+        amount(received.in_time).saturating_add(late).min(left)
     }
 
     /// Whether an invoice of this amount that is paid stays paid. Payments that were in blocks count
@@ -142,8 +158,8 @@ impl PaymentRules {
     /// Whether the payments first seen in time would pay an invoice of this amount if none had to be
     /// in a block. Its payer has then done everything, and only miners decide when it is paid.
     pub fn is_covered_in_time(&self, satoshis: u64, received: Received) -> bool {
-        let in_time = Received { late: Counting::default(), ..received };
-        self.in_any_place().due(satoshis, in_time) == 0
+        let rules = Self { late: LatePayments::Hold, ..self.in_any_place() };
+        rules.due(satoshis, received) == 0
     }
 
     /// What is still due for an invoice of this amount. It is 0 as soon as only the tolerance is
@@ -164,7 +180,6 @@ pub(crate) struct StoredSums {
     pub(crate) received: Received,
     /// The payments that do not count because their fees are too low.
     pub(crate) waiting: u64,
-    pub(crate) refunded: u64,
     /// For how many blocks the network has not shown a payment.
     pub(crate) contested_for: u32,
 }
@@ -184,8 +199,8 @@ pub struct InvoiceSums {
     pub refunded: u64,
     /// What is still due. It is 0 if the invoice is paid.
     pub due: u64,
-    /// What the payer must still send. It is 0 if the invoice is not pending, and also once
-    /// everything was sent and only blocks are missing.
+    /// What the payer must still send. It is 0 if the invoice takes no new payment: it is not pending,
+    /// its time is over, or everything was sent and only blocks are missing.
     pub to_send: u64,
     /// What a refund sends back if it names no amount: what was received beyond the amount, or
     /// everything if the invoice has expired, less what was refunded.
@@ -207,7 +222,8 @@ pub enum NextStep {
     AwaitBlock,
     /// What was sent has a fee that may be too low, and counts once it is in a block.
     AwaitLowFee,
-    /// The network has shown a payment before and does not show it now. The wallet sends it again.
+    /// The network does not show a payment: one that it has shown before, or the one that was offered
+    /// before the time of the invoice was over. The wallet sends it again.
     AwaitNetwork,
     /// The network has not shown a payment for this many blocks.
     DecideContested(u32),
@@ -215,6 +231,9 @@ pub enum NextStep {
     DecideLate(u64),
     /// The invoice has expired, and this much, which is too little, is here.
     DecideUnderpaid(u64),
+    /// Only a block decides whether the invoice is paid, none has come for [`UNMINED_PERIOD`], and this
+    /// much is here.
+    DecideUnmined(u64),
     /// The invoice is paid, and this much is here beyond its amount.
     RefundSurplus(u64),
     /// The invoice is paid.
@@ -226,27 +245,42 @@ pub enum NextStep {
 /// For how many blocks the network must not have shown a payment before the owner has to decide.
 pub const CONTESTED_BLOCKS: u32 = 6;
 
+/// How long an invoice may wait for a block that decides about it before the owner has to decide.
+pub const UNMINED_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl NextStep {
     fn of(
-        (state, sums): (InvoiceState, &InvoiceSums),
-        StoredSums { received, contested_for, .. }: StoredSums,
+        invoice: &Invoice,
+        sums: &InvoiceSums,
+        (of, missing): (StoredSums, u64),
+        now: Timestamp,
     ) -> Self {
-        let is_contested = received.contested > 0;
-        if is_contested && contested_for >= CONTESTED_BLOCKS {
-            return Self::DecideContested(contested_for);
-        }
-        let left = sums.received.saturating_sub(sums.refunded);
-        match state {
-            InvoiceState::Pending | InvoiceState::Paid if is_contested => Self::AwaitNetwork,
-            InvoiceState::Paid if sums.surplus > 0 => Self::RefundSurplus(sums.surplus),
+        let StoredSums { received, waiting, contested_for } = of;
+        let is_worth_sending = |satoshis: u64| satoshis >= smallest_output(0);
+        let left = received.left();
+        match invoice.state(now) {
+            _ if contested_for >= CONTESTED_BLOCKS => Self::DecideContested(contested_for),
+            _ if received.contested > 0 => Self::AwaitNetwork,
+            InvoiceState::Paid if is_worth_sending(sums.surplus) => {
+                Self::RefundSurplus(sums.surplus)
+            }
             InvoiceState::Paid => Self::NothingPaid,
-            InvoiceState::Expired if left > 0 && received.late.sum() > 0 => Self::DecideLate(left),
-            InvoiceState::Expired if left > 0 => Self::DecideUnderpaid(left),
-            InvoiceState::Expired if sums.waiting > 0 => Self::AwaitLowFee,
+            _ if missing == 0 && (sums.outside_blocks > 0 || waiting > 0) => {
+                let since = invoice.awaits_block_since.unwrap_or(invoice.expires_at);
+                match since.after(UNMINED_PERIOD) <= now {
+                    true if is_worth_sending(left) => Self::DecideUnmined(left),
+                    _ if waiting > 0 => Self::AwaitLowFee,
+                    _ => Self::AwaitBlock,
+                }
+            }
+            InvoiceState::Expired if is_worth_sending(left) => match received.late.sum() {
+                0 => Self::DecideUnderpaid(left),
+                _ => Self::DecideLate(left),
+            },
+            InvoiceState::Expired if waiting > 0 => Self::AwaitLowFee,
             InvoiceState::Expired => Self::NothingExpired,
-            InvoiceState::Pending if sums.to_send == 0 && sums.waiting > 0 => Self::AwaitLowFee,
-            InvoiceState::Pending if sums.to_send == 0 => Self::AwaitBlock,
-            InvoiceState::Pending if sums.received > 0 || sums.waiting > 0 => {
+            InvoiceState::Pending if sums.to_send == 0 => Self::AwaitNetwork,
+            InvoiceState::Pending if received.sum() > 0 || waiting > 0 => {
                 Self::AwaitRest(sums.to_send)
             }
             InvoiceState::Pending => Self::AwaitPayment,
@@ -260,6 +294,7 @@ impl NextStep {
             Self::DecideContested(_)
                 | Self::DecideLate(_)
                 | Self::DecideUnderpaid(_)
+                | Self::DecideUnmined(_)
                 | Self::RefundSurplus(_)
         )
     }
@@ -293,6 +328,11 @@ impl fmt::Display for NextStep {
                 f,
                 "decide: only {left} satoshis are here; refund them, or mark the invoice as paid"
             ),
+            Self::DecideUnmined(left) => write!(
+                f,
+                "decide: {left} satoshis are here, and no block has come for a day that would make \
+                 them count; mark the invoice as paid, or refund them"
+            ),
             Self::RefundSurplus(surplus) => {
                 write!(f, "refund the surplus of {surplus} satoshis")
             }
@@ -305,26 +345,27 @@ impl fmt::Display for NextStep {
 impl PaymentRules {
     /// The sums of an invoice at `now`.
     pub(crate) fn sums(&self, invoice: &Invoice, of: StoredSums, now: Timestamp) -> InvoiceSums {
-        let StoredSums { received, waiting, refunded, .. } = of;
+        let StoredSums { received, waiting, .. } = of;
         let (satoshis, state) = (invoice.satoshis, invoice.state(now));
         let is_paid = state == InvoiceState::Paid;
         let mut sent = received;
         sent.in_time.unconfirmed = sent.in_time.unconfirmed.saturating_add(waiting);
+        let missing = self.in_any_place().due(satoshis, sent);
         let mut sums = InvoiceSums {
             received: received.sum(),
             waiting,
             counted: self.counted(satoshis, received, is_paid),
-            refunded,
+            refunded: received.refunded,
             due: if is_paid { 0 } else { self.due(satoshis, received) },
-            to_send: match state {
-                InvoiceState::Pending => self.in_any_place().due(satoshis, sent),
+            to_send: match invoice.state_for_new_payment(now) {
+                InvoiceState::Pending => missing,
                 InvoiceState::Paid | InvoiceState::Expired => 0,
             },
-            surplus: invoice.surplus(received.sum(), refunded, now),
+            surplus: invoice.surplus(received.sum(), received.refunded, now),
             outside_blocks: received.outside_blocks(),
             next: NextStep::NothingPaid,
         };
-        sums.next = NextStep::of((state, &sums), of);
+        sums.next = NextStep::of(invoice, &sums, (of, missing), now);
         sums
     }
 }
@@ -352,14 +393,11 @@ pub struct Settlement {
 mod tests {
     use super::*;
 
-    const fn received(in_time: u64, mined: u64, late: u64) -> Received {
+    fn received(in_time: u64, mined: u64, late: u64) -> Received {
         Received {
             in_time: Counting { unconfirmed: in_time, unmined: 0, mined },
             late: Counting { unconfirmed: late, unmined: 0, mined: 0 },
-            payments: 0,
-            contested: 0,
-            wishes: 0,
-            changes: 0,
+            ..Received::default()
         }
     }
 
@@ -384,12 +422,72 @@ mod tests {
     }
 
     #[test]
+    fn what_was_refunded_before_pays_nothing() {
+        let accepting = PaymentRules { late: LatePayments::Accept, ..PaymentRules::default() };
+        let refunded =
+            |refunded_before, received: Received| Received { refunded_before, ..received };
+        assert_eq!(accepting.due(5000, refunded(4000, received(4000, 0, 1000))), 4000);
+        assert_eq!(accepting.due(5000, refunded(4000, received(4000, 0, 5000))), 0);
+        // The refund is taken off what does not count first.
+        let strict = PaymentRules::default();
+        assert_eq!(strict.due(5000, refunded(1000, received(4000, 0, 1000))), 1000);
+        let careful = PaymentRules { zero_conf_limit: Some(1000), ..strict };
+        assert_eq!(careful.due(5000, refunded(3000, received(3000, 5000, 0))), 0);
+        assert!(!careful.is_covered_in_time(5000, refunded(3000, received(4000, 3000, 0))));
+    }
+
+    #[test]
     fn only_what_came_in_time_holds_an_invoice_open() {
         let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
         assert!(careful.is_covered_in_time(2000, received(1500, 500, 0)));
         assert!(!careful.is_covered_in_time(2000, received(1500, 499, 0)));
         let accepting = PaymentRules { late: LatePayments::Accept, ..careful };
         assert!(!accepting.is_covered_in_time(2000, received(1500, 499, 5000)));
+    }
+
+    /// What is next for an invoice of 2000 satoshis, above the limit, some seconds after it has expired.
+    fn next(received: Received, waiting: u64, seconds: u64) -> NextStep {
+        let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
+        let [created_at, expires_at] = [0, 1_000_000].map(Timestamp::from_micros);
+        let invoice = Invoice {
+            number: 1,
+            id: "CEl4aRNK3xMZ".parse().unwrap(),
+            satoshis: 2000,
+            description: None,
+            reference: None,
+            created_at,
+            expires_at,
+            payment_received_at: None,
+            refund_to: None,
+            refunded_at: None,
+            in_flight: false,
+            deleted_at: None,
+            awaits_block_since: None,
+            expired_at: Some(expires_at),
+        };
+        let of = StoredSums { received, waiting, contested_for: 0 };
+        careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
+    }
+
+    #[test]
+    fn an_owner_waits_where_the_network_decides_but_not_for_ever() {
+        let day = UNMINED_PERIOD.as_secs();
+        let contested = Received { contested: 1, ..received(500, 0, 0) };
+        assert_eq!(next(contested, 0, 5), NextStep::AwaitNetwork);
+        assert_eq!(next(received(500, 0, 0), 0, 5), NextStep::DecideUnderpaid(500));
+        assert_eq!(next(received(500, 0, 2), 0, 5), NextStep::DecideLate(502));
+        assert_eq!(next(received(2000, 0, 0), 0, day - 1), NextStep::AwaitBlock);
+        assert_eq!(next(received(2000, 0, 0), 0, day), NextStep::DecideUnmined(2000));
+        assert_eq!(next(received(500, 0, 0), 1500, day - 1), NextStep::AwaitLowFee);
+        assert_eq!(next(received(500, 0, 0), 1500, day), NextStep::DecideUnmined(500));
+        assert_eq!(next(received(0, 0, 0), 2000, day), NextStep::AwaitLowFee, "nothing to refund");
+    }
+
+    #[test]
+    fn what_is_too_little_to_send_back_is_no_case() {
+        let smallest = smallest_output(0);
+        assert_eq!(next(received(0, 0, smallest), 0, 5), NextStep::DecideLate(smallest));
+        assert_eq!(next(received(0, 0, smallest - 1), 0, 5), NextStep::NothingExpired);
     }
 
     #[test]

@@ -227,7 +227,8 @@ pub struct TransactionRecord {
     /// What it pays to scripts of the wallet, or to the payee, in satoshis.
     #[n(4)]
     pub satoshis: u64,
-    /// When it arrived, or when the wallet made it.
+    /// When it arrived, or when the wallet made it. One that arrived while the clock was doubted has
+    /// the time since which the clock was doubted.
     #[n(5)]
     pub at: Timestamp,
     /// Whether the wallet keeps its bytes.

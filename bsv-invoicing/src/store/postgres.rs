@@ -602,6 +602,7 @@ mod tests {
                 in_flight: false,
                 deleted_at: None,
                 awaits_block_since: None,
+                expired_at: None,
             };
             note_row::<Invoices>(&mut known, &number, &invoice);
         }

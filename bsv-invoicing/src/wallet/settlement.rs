@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::ledger::MarkPaid;
-use crate::ledger::queries::{GetReceived, GetSums};
+use crate::ledger::queries::GetSettlement;
 use crate::model::invoice::Invoice;
+use crate::model::invoice_id::InvoiceId;
 use crate::model::settlement::{Received, Settlement};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -12,18 +13,14 @@ use crate::wallet::invoices::of_invoice;
 impl Wallet {
     /// The details of an invoice's state.
     pub async fn settlement(&self, id: &str) -> Result<Settlement, Error> {
-        let invoice = self.invoice(id).await?;
-        let stored = self.store.list(GetReceived(invoice.number)).await?;
-        let sums = self.store.list(GetSums(invoice.clone(), self.expiry_time())).await?;
-        Ok(Settlement {
-            sums,
-            late: stored.received.late.sum() > 0,
-            confirmations: stored.confirmations,
-            contested: stored.contested,
-            marked: stored.marked,
-            refunds: stored.refunds,
-            invoice,
-        })
+        let parsed: InvoiceId = id.parse()?;
+        let question = GetSettlement(self.keys.ids.number(&parsed), self.expiry_time());
+        let settlement = self
+            .store
+            .list(question)
+            .await?
+            .filter(|it| it.invoice.id == parsed && it.invoice.deleted_at.is_none());
+        settlement.ok_or_else(|| Error::UnknownInvoice(id.to_owned()))
     }
 
     /// Marks an invoice as paid, whatever it has received. This cannot be undone.

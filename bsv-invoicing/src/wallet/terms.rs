@@ -46,9 +46,9 @@ impl Wallet {
         url_of_invoice(&self.settings.public_url, id)
     }
 
-    /// Fails unless an invoice waits for payment.
+    /// Fails unless an invoice waits for a new payment.
     pub(crate) fn check_payable(&self, invoice: &Invoice) -> Result<(), Error> {
-        match invoice.state(self.expiry_time()) {
+        match invoice.state_for_new_payment(self.expiry_time()) {
             InvoiceState::Pending => Ok(()),
             InvoiceState::Paid => Err(Error::Paid(invoice.id.to_string())),
             InvoiceState::Expired => Err(Error::Expired(invoice.id.to_string())),

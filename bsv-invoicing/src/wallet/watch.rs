@@ -126,7 +126,7 @@ impl Wallet {
     ) -> Result<Option<Transaction>, Error> {
         let picked = search.pick_read(&self.watching.filter, &transaction)?;
         let Some((txid, concern)) = picked else { return Ok(Some(transaction)) };
-        let (transaction, came_at) = (Arc::new(transaction), self.now());
+        let (transaction, came_at) = (Arc::new(transaction), self.expiry_time());
         arrivals.add(concern.line(), Arrival { txid, transaction, came_at });
         Ok(None)
     }

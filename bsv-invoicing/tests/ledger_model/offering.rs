@@ -39,7 +39,14 @@ impl World {
             let key = KeyPath { account: world.account, chain: Chain::Receive, index };
             let (expires_at, is_deleted) = (invoice.expires_at, false);
             assert_eq!(expires_at, now.after(Duration::from_secs(hours * 60 * 60)));
-            let new = ToldInvoice { satoshis, key, expires_at, is_deleted, is_paid: false };
+            let new = ToldInvoice {
+                satoshis,
+                key,
+                expires_at,
+                is_deleted,
+                paid_at: None,
+                is_expired: false,
+            };
             assert!(world.told.invoices.insert(invoice.number, new).is_none());
         });
         answer.unwrap().number
@@ -73,16 +80,23 @@ impl World {
             let is_held =
                 |number| world.told.in_flight(number).is_some() || world.told.awaits_block(number);
             let due = world.told.invoices.iter().filter(|(number, it)| {
-                let is_waiting = !it.is_deleted && !world.told.is_paid(**number);
+                let is_waiting = !it.is_deleted && !it.is_expired && it.paid_at.is_none();
                 is_waiting && it.expires_at <= world.now() && !is_held(**number)
             });
             let new = world.rows.all::<Events>().split_off(&(last_event + 1));
-            for event in new.into_values().filter(|it| it.kind == EventKind::InvoiceExpired) {
-                assert!(!is_held(event.subject), "invoice {} has not expired", event.subject);
+            let expired = new.into_values().filter(|it| it.kind == EventKind::InvoiceExpired);
+            let expired: Vec<_> = expired.map(|it| it.subject).collect();
+            for number in &expired {
+                assert!(!is_held(*number), "invoice {number} has not expired");
             }
             for (number, it) in due {
                 let is_expected = world.rows.get::<Expiries>(&(it.expires_at, *number)).is_some();
                 assert!(!is_expected, "invoice {number} is due, and was not swept");
+            }
+            for number in expired {
+                let it = world.told.invoices.get_mut(&number).unwrap();
+                assert!(!it.is_expired, "invoice {number} expires twice");
+                it.is_expired = true;
             }
         });
     }

@@ -200,9 +200,17 @@ impl World {
                     let new = (there, Purpose::Outgoing(payment.number), at);
                     world.told.add(number, new, outputs.into_iter().collect(), spends);
                     let purpose = to.clone();
-                    let new =
-                        ToldPayment { purpose, satoshis, transaction: number, cancellation: None };
+                    let new = ToldPayment {
+                        purpose,
+                        satoshis,
+                        created_at: at,
+                        transaction: number,
+                        cancellation: None,
+                    };
                     world.told.payments.insert(payment.number, new);
+                    if let OutgoingPurpose::Refund { invoice, .. } = to {
+                        world.told.settle(invoice, at);
+                    }
                     checks::check_one_per_purpose(&world.told, &world.network, payment.number);
                 }
                 Err(Refusal::NotReserved(_)) => assert!(!is_reserved),

@@ -23,7 +23,12 @@ const PAYS_TWO: Step = Step::Offer {
 };
 
 fn run(steps: &[Step]) {
-    let mut world = World::default();
+    run_with_limit(None, steps);
+}
+
+/// The same with the limit above which only payments in blocks count.
+fn run_with_limit(limit: Option<u64>, steps: &[Step]) {
+    let mut world = World::with_limit(limit);
     steps.iter().for_each(|step| world.take(step.clone()));
 }
 
@@ -129,4 +134,27 @@ fn a_refund_needs_coins_for_the_fee_of_a_small_payment() {
         Step::Show { transaction: 5936, showing },
         Step::Refund { invoice: 29838, satoshis: 99, fee_rate: 500 },
     ]);
+}
+
+/// An invoice whose time is over and that only waits for a block takes no second payment.
+#[test]
+fn an_invoice_that_only_waits_for_a_block_takes_no_payment_after_its_time() {
+    let offer = Step::Offer {
+        invoice: 0,
+        input: Input::Fresh,
+        more: 0,
+        also: None,
+        is_joint: false,
+        is_known: false,
+    };
+    run_with_limit(
+        Some(500),
+        &[
+            Step::CreateInvoice { satoshis: 1000, is_short: true },
+            offer.clone(),
+            Step::Show { transaction: 0, showing: SHOWN },
+            Step::Sweep { hours: 2 },
+            offer,
+        ],
+    );
 }

@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) outputs: BTreeMap<u32, Output>,
     pub(crate) spends: BTreeSet<ReceiptKey>,
     pub(crate) until: Option<FollowedUntil>,
+    /// The height up to which the chain was followed when the network stopped showing it.
+    pub(crate) contested_since: Option<u32>,
     pub(crate) proofs: u32,
     pub(crate) are_bytes_dropped: bool,
 }
@@ -106,13 +108,17 @@ pub(crate) struct ToldInvoice {
     pub(crate) key: KeyPath,
     pub(crate) expires_at: Timestamp,
     pub(crate) is_deleted: bool,
-    pub(crate) is_paid: bool,
+    /// When it was paid, if it is.
+    pub(crate) paid_at: Option<Timestamp>,
+    /// Whether an event told that it has expired, and none that it was paid since.
+    pub(crate) is_expired: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ToldPayment {
     pub(crate) purpose: OutgoingPurpose,
     pub(crate) satoshis: u64,
+    pub(crate) created_at: Timestamp,
     pub(crate) transaction: u64,
     pub(crate) cancellation: Option<u64>,
 }
@@ -155,6 +161,7 @@ impl Told {
             outputs,
             spends,
             until,
+            contested_since: None,
             proofs,
             are_bytes_dropped: false,
         };
@@ -204,18 +211,26 @@ impl Told {
             };
         }
         self.reservations.retain(|_, keys| !keys.iter().any(|key| lost.contains(&key.maker)));
-        for other in lost {
+        let refunded: BTreeSet<_> = lost.iter().filter_map(|it| self.refunded_by(*it)).collect();
+        for other in lost.into_iter().rev() {
             if other != number {
                 self.set(other, TransactionState::Displaced, at);
             } else if !is_lost(self.state(number)) {
                 self.set(number, state, at);
             }
         }
+        refunded.into_iter().for_each(|invoice| self.settle(invoice, at));
     }
 
     pub(crate) fn set(&mut self, number: u64, new: TransactionState, at: Timestamp) {
+        let followed = self.followed.unwrap_or(0);
         let entry = self.entries.get_mut(&number).unwrap();
+        let was_lost = is_lost(entry.state);
         entry.state = new;
+        entry.contested_since = match new {
+            TransactionState::Contested { .. } => entry.contested_since.or(Some(followed)),
+            _ => None,
+        };
         entry.shown = entry.shown.max(match new {
             TransactionState::Mined(_) => ShownAs::Mined,
             _ if counts(new) => ShownAs::Seen,
@@ -235,9 +250,32 @@ impl Told {
         }
         let paid = self.entries[&number].outputs.values().filter_map(|it| it.invoice);
         for invoice in paid.collect::<BTreeSet<_>>() {
-            let is_paid = self.is_paid_by_now(invoice);
-            self.invoices.get_mut(&invoice).unwrap().is_paid = is_paid;
+            self.settle(invoice, at);
         }
+        // After a loss, the invoice is settled together with what is lost too.
+        if was_lost
+            && !is_lost(new)
+            && let Some(invoice) = self.refunded_by(number)
+        {
+            self.settle(invoice, at);
+        }
+    }
+
+    /// The invoice that a transaction refunds.
+    pub(crate) fn refunded_by(&self, number: u64) -> Option<u64> {
+        let Purpose::Outgoing(payment) = self.entries[&number].purpose else { return None };
+        match self.payments[&payment].purpose {
+            OutgoingPurpose::Refund { invoice, .. } => Some(invoice),
+            _ => None,
+        }
+    }
+
+    /// An invoice is paid, or no longer, after a change.
+    pub(crate) fn settle(&mut self, invoice: u64, at: Timestamp) {
+        let is_paid = self.is_paid_by_now(invoice);
+        let it = self.invoices.get_mut(&invoice).unwrap();
+        it.paid_at = is_paid.then(|| it.paid_at.unwrap_or(at));
+        it.is_expired &= !is_paid;
     }
 
     /// The cancellation of a payment, if the network has not shown it.
@@ -426,7 +464,33 @@ impl Told {
         let wishes: Vec<_> = counting.iter().filter_map(|(_, it)| it.wish.as_ref()).collect();
         let changes = wishes.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
         let (payments, wishes) = (counting.len() as u64, wishes.len() as u64);
-        Received { payments, contested, wishes, changes, ..received }
+        let paid_at = self.invoices[&invoice].paid_at;
+        let refunded = self.refunds(invoice).map(|it| it.satoshis).sum();
+        let before = self.refunds(invoice).filter(|it| paid_at.is_none_or(|at| it.created_at < at));
+        let refunded_before = before.map(|it| it.satoshis).sum();
+        Received { payments, contested, wishes, changes, refunded, refunded_before, ..received }
+    }
+
+    /// The refunds of an invoice that are not lost.
+    fn refunds(&self, invoice: u64) -> impl Iterator<Item = &ToldPayment> {
+        self.payments.values().filter(move |it| {
+            is_refund_of(&it.purpose, invoice) && !is_lost(self.state(it.transaction))
+        })
+    }
+
+    /// Whether an invoice was ever refunded.
+    pub(crate) fn was_refunded(&self, invoice: u64) -> bool {
+        self.payments.values().any(|it| is_refund_of(&it.purpose, invoice))
+    }
+
+    /// The payments of invoices that the network no longer shows, with the heights since when.
+    pub(crate) fn contested(&self) -> BTreeMap<(u64, u64), u32> {
+        let contested = self.entries.iter().filter_map(|(number, it)| {
+            let since = it.contested_since?;
+            let invoices = self.invoices.keys().filter(|invoice| it.pays(**invoice));
+            Some(invoices.map(move |invoice| ((*invoice, *number), since)))
+        });
+        contested.flatten().collect()
     }
 
     /// The transactions that count as payments of an invoice, in the order of their numbers.
@@ -448,10 +512,7 @@ impl Told {
             .receipts()
             .filter(|(_, output, maker)| counts(maker.state) && output.invoice == Some(invoice));
         let received: u64 = paying.map(|(_, output, _)| output.satoshis).sum();
-        let lasting = self.payments.values().filter(|it| {
-            is_refund_of(&it.purpose, invoice) && !is_lost(self.state(it.transaction))
-        });
-        received.saturating_sub(lasting.map(|it| it.satoshis).sum())
+        received.saturating_sub(self.refunds(invoice).map(|it| it.satoshis).sum())
     }
 
     /// The unconfirmed receipts of an invoice that count.
@@ -464,7 +525,7 @@ impl Told {
     }
 
     pub(crate) fn is_paid(&self, invoice: u64) -> bool {
-        self.invoices[&invoice].is_paid
+        self.invoices[&invoice].paid_at.is_some()
     }
 
     /// Whether an invoice is paid after a change. Above the limit, blocks must have paid it, and
@@ -477,22 +538,26 @@ impl Told {
     /// The part of what an invoice has received that counts towards it.
     pub(crate) fn counted(&self, invoice: u64) -> u64 {
         let it = &self.invoices[&invoice];
-        let received = self.received(invoice).in_time;
-        match self.rules.zero_conf_limit {
-            Some(limit) if it.satoshis > limit && it.is_paid => received.mined + received.unmined,
+        let all = self.received(invoice);
+        let received = all.in_time;
+        let counted = match self.rules.zero_conf_limit {
+            Some(limit) if it.satoshis > limit && it.paid_at.is_some() => {
+                received.mined + received.unmined
+            }
             Some(limit) if it.satoshis > limit => received.mined,
             _ => received.sum(),
-        }
+        };
+        counted.min(all.sum().saturating_sub(all.refunded_before))
     }
 
     /// The invoices that may need a decision: they hold more than they should, or the network does
-    /// not show one of their payments. The value says whether the latter is so.
-    pub(crate) fn attention(&self) -> BTreeMap<u64, bool> {
+    /// not show one of their payments.
+    pub(crate) fn attention(&self) -> BTreeSet<u64> {
         let open = self.invoices.iter().filter_map(|(number, it)| {
             let is_contested = self.received(*number).contested > 0;
-            let asked = if it.is_paid { it.satoshis } else { 0 };
+            let asked = if it.paid_at.is_some() { it.satoshis } else { 0 };
             let is_open = is_contested || self.refundable(*number) > asked;
-            (is_open && !it.is_deleted).then_some((*number, is_contested))
+            (is_open && !it.is_deleted).then_some(*number)
         });
         open.collect()
     }
@@ -501,8 +566,10 @@ impl Told {
     /// does not expire.
     pub(crate) fn awaits_block(&self, invoice: u64) -> bool {
         let it = &self.invoices[&invoice];
-        let in_time = self.received(invoice).in_time;
-        !it.is_deleted && !it.is_paid && in_time.sum() >= it.satoshis.max(1)
+        let all = self.received(invoice);
+        let in_time = all.in_time.sum().min(all.sum().saturating_sub(all.refunded_before));
+        let is_open = !it.is_deleted && !it.is_expired && it.paid_at.is_none();
+        is_open && in_time >= it.satoshis.max(1)
     }
 
     /// The transaction that is being offered for an invoice: at most one at a time.

@@ -222,6 +222,17 @@ impl World {
         let after = rows.all::<Transactions>();
         let changed = changed.filter(|(it, record)| after[it].state != record.state);
         let changed: Vec<_> = changed.map(|(number, record)| (number, record.state)).collect();
+        // What was refunded does not count any more after its invoice was not paid for a while.
+        let refunded = self.told.invoices.keys().filter(|it| self.told.was_refunded(**it));
+        let refunded: Vec<_> = refunded.collect();
+        let pays_refunded = |number: &u64| {
+            let it = &self.told.entries[number];
+            let refunds = self.told.refunded_by(*number).is_some();
+            refunds || refunded.iter().any(|invoice| it.pays(**invoice))
+        };
+        if changed.iter().any(|(number, _)| pays_refunded(number)) {
+            return;
+        }
         // A transaction that was only reserved or sent to a payee cannot be shown again.
         let is_all_shown = changed.iter().all(|(_, state)| spends(*state));
         if !is_all_shown || rows.all::<Reservations>() != self.rows.all::<Reservations>() {

@@ -3,7 +3,7 @@
 use bsv_invoicing::coins::{Chain, KeyPath, Spending};
 use bsv_invoicing::invoices::{LatePayments, PaymentRules};
 use bsv_invoicing::ledger::queries::{
-    CountOpenPayments, GetInvoicesOf, GetInvoicesPaidBy, GetReceived, GetWaitingSum,
+    CountOpenPayments, GetInvoicesOf, GetInvoicesPaidBy, GetSettlement, GetWaitingSum,
 };
 use bsv_invoicing::ledger::rows::{FollowedBlock, RescanFrom};
 use bsv_invoicing::ledger::{
@@ -24,7 +24,7 @@ use super::*;
 /// The confirmations of the payments that count, whether one of them is contested, and whether the
 /// invoice is marked.
 async fn settlement(store: &impl WalletStore, invoice: u64) -> (Option<u32>, bool, bool) {
-    let it = store.get(GetReceived(invoice)).await.unwrap();
+    let it = store.get(GetSettlement(invoice, at(9))).await.unwrap().unwrap();
     (it.confirmations, it.contested, it.marked)
 }
 

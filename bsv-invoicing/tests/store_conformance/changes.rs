@@ -64,6 +64,7 @@ pub(super) async fn numbers(store: &impl WalletStore) {
             in_flight: false,
             deleted_at: None,
             awaits_block_since: None,
+            expired_at: None,
         };
         assert_eq!(created, expected);
         assert_eq!(store.invoice(number).await.unwrap(), Some(expected));

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bsv_invoicing::invoices::Received;
 use bsv_invoicing::ledger::queries::{
-    GetIncoming, GetInvoice, GetInvoicesPaidBy, GetReceived, GetReceivedSum, GetRefundable,
+    GetIncoming, GetInvoice, GetInvoicesPaidBy, GetReceivedSum, GetRefundable, GetSettlement,
     GetStanding, GetWaitingSum,
 };
 use bsv_invoicing::ledger::{Notice, Noticed, Query, ShownPlace};
@@ -50,7 +51,7 @@ async fn rows_read(
     [
         ("the invoice", rows_of(store, GetInvoice(invoice)).await),
         ("a payment of it", rows_of(store, GetStanding(invoice, txid)).await),
-        ("its settlement", rows_of(store, GetReceived(invoice)).await),
+        ("its settlement", rows_of(store, GetSettlement(invoice, at(9))).await),
         ("its sum", rows_of(store, GetReceivedSum(invoice)).await),
         ("what waits", rows_of(store, GetWaitingSum(invoice)).await),
         ("what can be refunded", rows_of(store, GetRefundable(invoice, at(9))).await),
@@ -86,9 +87,9 @@ pub(super) async fn few_rows(store: &impl WalletStore) {
     for (what, rows) in read[1].into_iter().chain(read_of_wide[1]) {
         assert!(rows < 10_000, "{what}: {rows} rows");
     }
-    let [few, many] = [1, 2].map(|invoice| store.get(GetReceived(invoice)));
+    let [few, many] = [1, 2].map(|invoice| store.get(GetReceivedSum(invoice)));
     let (few, many) = (few.await.unwrap(), many.await.unwrap());
-    assert_eq!([few, many].map(|it| it.received.sum()), [FEW, MANY].map(|it| 10 * it as u64));
+    assert_eq!([few, many].map(Received::sum), [FEW, MANY].map(|it| 10 * it as u64));
 }
 
 /// All pages of payments, which have at most this many.

@@ -122,6 +122,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("the sums of an invoice agree", noticed::sums).await;
     check::<P>("an invoice waits for a block beyond its time", sweep::only_a_block_is_missing)
         .await;
+    check::<P>("an expired invoice stays so beside another", sweep::paid_beside_another).await;
     check::<P>("a sweep never uses a time before the last event", sweep::clock_set_back).await;
     check::<P>("nothing expires while the clock is doubted", sweep::doubted_clock).await;
     check::<P>("old keys and expiries share the limit", sweep::keys).await;
@@ -159,6 +160,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("refunds go where all payers agree", refunds::agreed).await;
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
+    check::<P>("what was refunded before pays no invoice", refunds::of_unpaid).await;
     check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
     check::<P>("a withdrawal of all is recorded as a whole or not at all", withdrawals::all).await;
     check::<P>("a withdrawal is made once per key", withdrawals::once_per_key).await;

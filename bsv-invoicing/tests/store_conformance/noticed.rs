@@ -6,7 +6,7 @@ use bsv_invoicing::invoices::{
     Counting, InvoiceQuery, LatePayments, NextStep, PaymentRules, Received,
 };
 use bsv_invoicing::ledger::queries::{
-    GetBalance, GetHoldings, GetInvoice, GetInvoices, GetReceived, GetSums,
+    GetBalance, GetHoldings, GetInvoice, GetInvoices, GetReceivedSum, GetSums,
 };
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
@@ -66,7 +66,7 @@ async fn state(store: &impl WalletStore, invoice: u64, s: u64) -> InvoiceState {
 }
 
 async fn received(store: &impl WalletStore, invoice: u64) -> Received {
-    store.get(GetReceived(invoice)).await.unwrap().received
+    store.get(GetReceivedSum(invoice)).await.unwrap()
 }
 
 /// One transaction pays several invoices, and an invoice is paid in parts. Then a block holds all
@@ -168,11 +168,12 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
         notice(store, &payment, MEMPOOL, s).await;
     };
     pay_at(2, SATOSHIS - 1, 1).await;
-    pay_at(3, SATOSHIS + 5, 1).await;
+    pay_at(3, SATOSHIS + 50, 1).await;
     pay_at(4, SATOSHIS, 1).await;
     pay_at(5, SATOSHIS, 1).await;
     pay_at(7, 1, 1).await;
-    assert_eq!(to_decide(store, 2).await, [(3, NextStep::RefundSurplus(5))]);
+    pay_at(6, SATOSHIS + 5, 1).await;
+    assert_eq!(to_decide(store, 2).await, [(3, NextStep::RefundSurplus(50))]);
     pay_at(1, SATOSHIS, late).await;
     let contested = 4;
     store.execute(Contest { transaction: contested, now: at(late) }).await.unwrap();
@@ -180,14 +181,24 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     let decided = [
         (1, NextStep::DecideLate(SATOSHIS)),
         (2, NextStep::DecideUnderpaid(SATOSHIS - 1)),
-        (3, NextStep::RefundSurplus(5)),
+        (3, NextStep::RefundSurplus(50)),
     ];
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(tip(105)).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(tip(106)).await.unwrap();
     assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
+    // Another payment that the network does not show has its own age.
+    notice(store, &paying_invoices(&[(5, 1)], 9), MEMPOOL, late).await;
+    store.execute(Contest { transaction: 8, now: at(late) }).await.unwrap();
+    store.execute(tip(108)).await.unwrap();
     store.see(contested, at(late)).await.unwrap();
+    let invoice = store.get(GetInvoice(5)).await.unwrap().unwrap();
+    let next = store.get(GetSums(invoice, at(late))).await.unwrap().next;
+    assert_eq!(next, NextStep::AwaitNetwork, "for 2 blocks");
+    store.execute(tip(112)).await.unwrap();
+    assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
+    store.see(8, at(late)).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(MarkPaid { invoice: 1, now: at(late) }).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided[1..]);

@@ -1,7 +1,8 @@
 //! Refunds: where they go, and how much.
 
-use bsv_invoicing::ledger::queries::GetRefundable;
-use bsv_invoicing::ledger::{Offer, Refundable, Reserve};
+use bsv_invoicing::invoices::{LatePayments, PaymentRules};
+use bsv_invoicing::ledger::queries::{GetRefundable, GetSums};
+use bsv_invoicing::ledger::{Offer, Refundable, Reserve, SetRules};
 use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
 use bsv_invoicing::store::WalletStore;
 
@@ -167,9 +168,57 @@ pub(super) async fn surplus(store: &impl WalletStore) {
     store.see(part.number, at(6)).await.unwrap();
     assert_eq!(refundable(store, 2, 9).await.surplus, 0, "the rest may come");
     assert_eq!(refundable(store, 2, 4000).await.surplus, 300, "it is expired");
+    let rest = begin_with(store, offering(2, &[700], 9, at(7))).await;
+    assert_eq!(refundable(store, 2, 4000).await.surplus, 0, "the rest is on its way");
+    store.refuse(rest.number, at(8)).await.unwrap();
     store.delete_invoice(2, at(9)).await.unwrap();
     assert_eq!(refundable(store, 2, 9).await.surplus, 300, "it is deleted");
     assert_refused!(store.get(GetRefundable(3, at(9))).await, Refusal::UnknownInvoice(3));
+}
+
+/// What was refunded before an invoice is paid does not pay it, unless the refund comes to nothing.
+pub(super) async fn of_unpaid(store: &impl WalletStore) {
+    let rules = PaymentRules { late: LatePayments::Accept, ..PaymentRules::default() };
+    store.execute(SetRules { rules }).await.unwrap();
+    for _ in 0..2 {
+        create(store, at(0), HOUR).await;
+    }
+    let pay_in = async |invoice, satoshis, salt, s| {
+        let offer = Offer { is_known: true, ..offering(invoice, &[satoshis], salt, at(s)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(s)).await.unwrap();
+        payment.number
+    };
+    let is_paid = async |invoice| {
+        store.invoice(invoice).await.unwrap().unwrap().payment_received_at.is_some()
+    };
+    let fees = create(store, at(0), HOUR).await.number;
+    let coin = pay_in(fees, 5 * SATOSHIS, 1, 1).await;
+    store.mine(coin, proof(7), at(2)).await.unwrap();
+    for (invoice, salt) in [(1, 2), (2, 3)] {
+        pay_in(invoice, 800, salt, 10).await;
+        pay(store, refund(invoice, 800)).await.unwrap();
+        pay_in(invoice, 200, salt + 2, 4000).await;
+        assert!(!is_paid(invoice).await, "800 of 1000 went back");
+        let due = store.get(GetSums(store.invoice(invoice).await.unwrap().unwrap(), at(4000)));
+        assert_eq!(due.await.unwrap().due, 800);
+    }
+    let last = pay_in(1, 800, 8, 4001).await;
+    assert!(is_paid(1).await, "the payer has sent the rest again");
+    store.displace(last, at(4002)).await.unwrap();
+    assert!(!is_paid(1).await, "what was refunded before does not keep it paid");
+    // A refund of a paid invoice does not judge it by other rules.
+    let tolerant = PaymentRules { underpaid_tolerance: 10, ..rules };
+    store.execute(SetRules { rules: tolerant }).await.unwrap();
+    let almost = create(store, at(0), HOUR).await.number;
+    pay_in(almost, SATOSHIS - 10, 9, 4002).await;
+    store.execute(SetRules { rules }).await.unwrap();
+    pay(store, refund(almost, 100)).await.unwrap();
+    assert!(is_paid(almost).await);
+    // The second refund comes to nothing.
+    let cancellation = take_back(store, 2, 0, at(4003)).await.unwrap();
+    store.see(cancellation, at(4004)).await.unwrap();
+    assert!(is_paid(2).await);
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.

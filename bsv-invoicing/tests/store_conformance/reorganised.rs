@@ -2,7 +2,9 @@
 
 use bsv_invoicing::InvoiceState;
 use bsv_invoicing::invoices::{Counting, PaymentRules};
-use bsv_invoicing::ledger::queries::{GetBlocks, GetInvoice, GetProofs, GetReceived, GetRecord};
+use bsv_invoicing::ledger::queries::{
+    GetBlocks, GetInvoice, GetProofs, GetReceivedSum, GetRecord, GetSettlement,
+};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, FollowReorganisation, FollowTip, ForgetBlock, GetReorganisations, Mine, Notice,
@@ -148,10 +150,10 @@ pub(super) async fn paid_by_a_block(store: &impl WalletStore) {
     let last_event = store.events(0, 1000).await.unwrap().len();
     store.forget_block(proof(7).block, at(2)).await.unwrap();
     assert_eq!(state(1).await, InvoiceState::Paid, "contested");
-    let settlement = store.get(GetReceived(1)).await.unwrap();
+    let settlement = store.get(GetSettlement(1, at(9))).await.unwrap().unwrap();
     assert_eq!((settlement.confirmations, settlement.contested), (Some(0), true));
     let unmined = Counting { unconfirmed: 0, unmined: SATOSHIS, mined: 0 };
-    assert_eq!(settlement.received.in_time, unmined);
+    assert_eq!(store.get(GetReceivedSum(1)).await.unwrap().in_time, unmined);
     notice(store, &whole, MEMPOOL, 3).await;
     assert_eq!(state(1).await, InvoiceState::Paid, "seen");
     let events = store.events(last_event as u64, 1000).await.unwrap();

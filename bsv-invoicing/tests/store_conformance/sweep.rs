@@ -2,10 +2,11 @@ use bsv_invoicing::events::EventKind;
 use bsv_invoicing::invoices::{IDEMPOTENCY_PERIOD, PaymentRules};
 use bsv_invoicing::ledger::queries::GetInvoice;
 use bsv_invoicing::ledger::{Contest, Offer, SetRules, Sweep};
+use bsv_invoicing::receiving::NewReceipt;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::{InvoiceDraft, InvoiceState};
 
-use super::making::{SATOSHIS, begin_with, incoming, proof};
+use super::making::{SATOSHIS, begin_with, incoming, key_of, offering, proof};
 use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
 use super::*;
 
@@ -19,7 +20,8 @@ pub(super) async fn once(store: &impl WalletStore) {
         assert_eq!(store.sweep(later, 10).await.unwrap(), 0);
     }
     assert_eq!(happened(store, 1).await, [(expiry, (EventKind::InvoiceExpired, 1))]);
-    assert_eq!(store.invoice(1).await.unwrap(), Some(invoice));
+    let expired = Invoice { expired_at: Some(expiry), ..invoice };
+    assert_eq!(store.invoice(1).await.unwrap(), Some(expired));
 }
 
 pub(super) async fn in_order(store: &impl WalletStore) {
@@ -72,7 +74,7 @@ pub(super) async fn keys(store: &impl WalletStore) {
 }
 
 /// An invoice does not expire while only a block is missing. It expires once its payment is lost, and
-/// waits again if the network shows the payment again.
+/// then stays expired until it is paid.
 pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
     let rules = PaymentRules { zero_conf_limit: Some(SATOSHIS - 1), ..PaymentRules::default() };
     store.execute(SetRules { rules }).await.unwrap();
@@ -102,7 +104,9 @@ pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
     store.sweep(at(late + 2), 10).await.unwrap();
     assert_eq!(told().await, [expired(2), expired(1)]);
     notice(store, &whole, MEMPOOL, late + 3).await;
-    assert_eq!(state(1).await, InvoiceState::Pending, "seen again");
+    assert_eq!(state(1).await, InvoiceState::Expired, "seen again");
+    store.sweep(at(late + 3), 10).await.unwrap();
+    assert_eq!(told().await, [expired(2), expired(1)]);
     notice(store, &whole, block(7), late + 4).await;
     assert_eq!(state(1).await, InvoiceState::Paid);
     store.forget_block(proof(7).block, at(late + 5)).await.unwrap();
@@ -111,20 +115,44 @@ pub(super) async fn only_a_block_is_missing(store: &impl WalletStore) {
     assert_eq!(told().await, [expired(2), expired(1)]);
 }
 
-/// While the clock is doubted, nothing expires after the time since which it is doubted.
-pub(super) async fn doubted_clock(store: &impl WalletStore) {
+/// An invoice that has expired stays so while a payment of another one, which pays it too, is in
+/// flight.
+pub(super) async fn paid_beside_another(store: &impl WalletStore) {
     create(store, at(0), HOUR).await;
-    create(store, at(600), HOUR).await;
+    create(store, at(0), 2 * HOUR).await;
+    assert_eq!(store.sweep(at(3600), 9).await.unwrap(), 1);
+    let beside = NewReceipt { vout: 1, satoshis: SATOSHIS, key: key_of(1) };
+    let mut both = offering(2, &[SATOSHIS, SATOSHIS], 1, at(3601));
+    both.receipts[1] = beside;
+    let payment = begin_with(store, both).await;
+    let state = async |s| store.get(GetInvoice(1)).await.unwrap().unwrap().state(at(s));
+    assert_eq!(state(3602).await, InvoiceState::Expired);
+    store.refuse(payment.number, at(3603)).await.unwrap();
+    assert_eq!(state(3604).await, InvoiceState::Expired);
+    assert_eq!(store.sweep(at(3605), 9).await.unwrap(), 0, "it expires once");
+}
+
+/// While the clock is doubted, nothing expires after the time since which it is doubted, and no payment
+/// is late for what has not expired.
+pub(super) async fn doubted_clock(store: &impl WalletStore) {
+    for created in [0, 600, 600] {
+        create(store, at(created), HOUR).await;
+    }
     let (now, doubted_since) = (at(9000), Some(at(4000)));
     let doubted = |doubted_since| Sweep { now, doubted_since, limit: 9 };
     assert_eq!(store.execute(doubted(doubted_since)).await.unwrap(), 1);
-    assert_eq!(happened(store, 2).await, [(now, (EventKind::InvoiceExpired, 1))]);
+    assert_eq!(happened(store, 3).await, [(now, (EventKind::InvoiceExpired, 1))]);
     assert_refused!(store.execute(doubted(doubted_since)).await, Refusal::NothingDue);
     let late = Offer { doubted_since, ..incoming(1, 1, now) };
     assert_refused!(store.offer(late).await, Refusal::Expired(1));
     assert_refused!(store.offer(incoming(2, 2, now)).await, Refusal::Expired(2));
     let payment = begin_with(store, Offer { doubted_since, ..incoming(2, 2, now) }).await;
     store.refuse(payment.number, now).await.unwrap();
-    assert_eq!(store.execute(doubted(None)).await.unwrap(), 1);
-    assert_eq!(happened(store, 3).await, [(now, (EventKind::InvoiceExpired, 2))]);
+    let payment = begin_with(store, Offer { doubted_since, ..incoming(3, 3, now) }).await;
+    store.see(payment.number, now).await.unwrap();
+    let paid = store.get(GetInvoice(3)).await.unwrap().unwrap();
+    assert_eq!(paid.payment_received_at, Some(now), "it is not late");
+    assert_eq!(store.execute(doubted(None)).await.unwrap(), 2);
+    let [.., last] = &happened(store, 4).await[..] else { panic!("no event") };
+    assert_eq!(*last, (now, (EventKind::InvoiceExpired, 2)));
 }

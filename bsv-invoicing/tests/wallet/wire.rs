@@ -25,6 +25,7 @@ fn invoice() -> Invoice {
         payment_received_at: None,
         deleted_at: None,
         awaits_block_since: None,
+        expired_at: None,
     }
 }
 

@@ -117,6 +117,9 @@ fn an_invoice_does_not_expire_while_its_payment_is_in_flight() {
         thread::sleep(Duration::from_millis(1500));
         assert_eq!(counter.shop.state(&id), "pending");
         assert_eq!(counter.shop.state(&refused_id), "pending");
+        // Whatever becomes of the payments, another one would be late.
+        let terms = counter.shop.server.payments().get(&format!("/api/v1/payment/{id}"));
+        check_problem(&terms, 422, "invoice-expired", "in flight");
         gate.open();
         assert_eq!(post.join().unwrap().status, 201);
         check_problem(&refused.join().unwrap(), 422, "refused-by-network", "unsigned");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
+use bsv_tests::clock::{Clock, DAY};
 use bsv_tests::purse::{Coin, FEE, send};
 use bsv_tests::rival::{Rival, restart_empty_with};
 use bsv_tests::{Bill, Node, Purse, free_port};
@@ -365,6 +366,62 @@ fn above_the_limit_only_mined_payments_count() {
     assert_eq!(events["events"], json!([]));
     node.mine(1);
     wait_until("it is mined again", || settlement()["confirmations"] == 1);
+}
+
+/// A shop with these settings of its wallet, and its clock.
+fn shop_with_clock(node: &Node, wallet: Value) -> (Merchant, Clock) {
+    let mut site = site_with(node, json!({ "wallet": wallet }));
+    let clock = Clock::install(&mut site);
+    (Merchant { server: site.server(), site }, clock)
+}
+
+#[test]
+fn an_invoice_that_waits_for_a_block_takes_no_second_payment_and_becomes_a_case_after_a_day() {
+    let (node, purse) = publishing_node(3);
+    let (shop, clock) = shop_with_clock(&node, json!({ "zeroConfLimitSatoshis": 5_000 }));
+    let id = shop.invoice(6_000);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let [first, second] = [(); 2].map(|()| payment(&purse, bill.outputs()));
+    assert_eq!(bill.post(&first).status, 201);
+    clock.set(&shop.site, DAY + 60);
+    assert_eq!(shop.state(&id), "pending");
+    let terms = shop.server.payments().get(&format!("/api/v1/payment/{id}"));
+    for reply in [terms, bill.post(&second)] {
+        assert_eq!((reply.status, &json_of(&reply)["code"]), (422, &json!("invoice-expired")));
+    }
+    assert_eq!(bill.post(&first).status, 201, "the same payment again");
+    check_listed(&shop, &id);
+    let next = || settlement(&shop, &id)["next"].as_str().unwrap().to_owned();
+    assert!(next().starts_with("decide: 6000 satoshis are here, and no block"), "{}", next());
+    node.mine(1);
+    wait_until("it is paid", || shop.state(&id) == "paid");
+    assert_eq!(next(), "nothing: the invoice is paid");
+}
+
+#[test]
+fn what_was_refunded_before_pays_no_invoice() {
+    let (node, purse) = publishing_node(4);
+    let (shop, clock) = shop_with_clock(&node, json!({ "latePayments": "accept" }));
+    let [id, other] = [shop.invoice(5_000), shop.invoice(50_000)];
+    let [script, fees] = [&id, &other].map(|id| script_of(&shop, id));
+    send(&node, &payment(&purse, vec![output(4_000, &script)]));
+    send(&node, &payment(&purse, vec![output(50_000, &fees)]));
+    wait_until("both are seen", || shop.balance() == 54_000);
+    node.mine(1);
+    clock.set(&shop.site, DAY + 60);
+    wait_until("it is mined", || settlement(&shop, &id)["confirmations"] == 1);
+    assert_eq!(shop.state(&id), "expired");
+    let body = json!({ "full": true, "to": purse.script().to_hex() }).to_string();
+    let path = format!("/api/v1/invoices/{id}/refund");
+    assert_eq!(shop.server.wallet().post(&path, body).status, 201);
+    let pay = |satoshis, received| {
+        send(&node, &payment(&purse, vec![output(satoshis, &script)]));
+        wait_until("it is seen", || settlement(&shop, &id)["receivedSatoshis"] == received);
+        let told = settlement(&shop, &id);
+        ["state", "countedSatoshis", "refundedSatoshis", "dueSatoshis"].map(|it| told[it].clone())
+    };
+    assert_eq!(json!(pay(1_000, 5_000)), json!(["expired", 1_000, 4_000, 4_000]));
+    assert_eq!(json!(pay(4_000, 9_000)), json!(["paid", 5_000, 4_000, 0]));
 }
 
 #[test]

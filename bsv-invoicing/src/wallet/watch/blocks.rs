@@ -143,7 +143,7 @@ impl Wallet {
         if previous.is_some_and(|previous| previous != block.header.previous_block) {
             return Ok(None);
         }
-        let came_at = self.now().min(block_time(block.header.time));
+        let came_at = self.expiry_time().min(block_time(block.header.time));
         let filter = &self.watching.filter;
         let place = BlockPlace { hash, height };
         let mut parts = BlockParts::read(node, block, place, filter, search).await?;
