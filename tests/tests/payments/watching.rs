@@ -165,6 +165,18 @@ fn check_listed(shop: &Merchant, id: &str) {
     assert!(shown.contains("received     6000\n"), "{shown}");
 }
 
+#[test]
+fn status_counts_all_invoices_that_need_a_decision() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let ids: Vec<_> = (0..101).map(|_| shop.invoice(300)).collect();
+    let outputs = ids.iter().map(|id| output(900, &script_of(&shop, id))).collect();
+    send(&node, &purse.spend(&[purse.coin()], outputs, 1_000));
+    wait_until("all are paid", || ids.iter().all(|id| shop.state(id) == "paid"));
+    let done = shop.site.cli(&["status"]);
+    assert!(done.stdout.contains("101 invoices need a decision"), "{}", done.stdout);
+}
+
 /// An invoice that is found by its reference and by its payment, and paid as its checkout says. The
 /// wallet sees the payment, because it watches the address that it has shown.
 #[test]
