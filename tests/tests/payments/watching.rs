@@ -177,6 +177,24 @@ fn status_counts_all_invoices_that_need_a_decision() {
     assert!(done.stdout.contains("101 invoices need a decision"), "{}", done.stdout);
 }
 
+#[test]
+fn a_state_in_which_more_counts_has_another_tag() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({ "wallet": { "zeroConfLimitSatoshis": 1_000 } }), &[]);
+    let id = shop.invoice(5_000);
+    send(&node, &payment(&purse, vec![output(2_000, &script_of(&shop, &id))]));
+    let state = || shop.server.payments().get(&format!("/pay/{id}/state"));
+    let sums = || {
+        let state = json_of(&state());
+        [&state["receivedSatoshis"], &state["countedSatoshis"]].map(|sum| sum.as_u64().unwrap())
+    };
+    wait_until("it is seen", || sums() == [2_000, 0]);
+    let before = state();
+    node.mine(1);
+    wait_until("it counts", || sums() == [2_000, 2_000]);
+    assert_ne!(state().header("etag"), before.header("etag"));
+}
+
 /// An invoice that is found by its reference and by its payment, and paid as its checkout says. The
 /// wallet sees the payment, because it watches the address that it has shown.
 #[test]
