@@ -113,11 +113,16 @@ queries! {
         payment_standing(rows, invoice, txid)
     };
     /// Up to `limit` transactions that count as payments of the invoice with this number, those in
-    /// the oldest blocks first.
-    GetPayingTxids(invoice: u64, limit: usize) => Vec<bsv_tx::Txid>: |rows| {
+    /// the oldest blocks first, and how many there are besides these.
+    GetPayingTxids(invoice: u64, limit: usize) => (Vec<bsv_tx::Txid>, u64): |rows| {
         let all = (invoice, 0, 0)..=(invoice, u32::MAX, u64::MAX);
+        let count = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default().payments;
         let counted = rows.first::<Counted>(all, Ascending, limit)?;
-        try_all(counted, |((.., number), ())| Ok(transaction(rows, number)?.txid))
+        let further = count.saturating_sub(counted.len() as u64);
+        let txids = try_all(counted, |((.., number), ())| {
+            Ok::<_, WalletStoreError>(transaction(rows, number)?.txid)
+        })?;
+        Ok((txids, further))
     };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {

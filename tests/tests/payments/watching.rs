@@ -178,6 +178,22 @@ fn status_counts_all_invoices_that_need_a_decision() {
 }
 
 #[test]
+fn a_receipt_says_how_many_transactions_it_does_not_name() {
+    let (node, purse) = publishing_node(12);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(11_999);
+    let script = script_of(&shop, &id);
+    for _ in 0..12 {
+        send(&node, &payment(&purse, vec![output(1_000, &script)]));
+    }
+    wait_until("it is paid", || shop.state(&id) == "paid");
+    let page = shop.server.payments().get(&format!("/pay/{id}")).body;
+    assert_eq!(page.matches("<dt>Transaction</dt>").count(), 10, "{page}");
+    assert!(page.contains("<dt>Further transactions</dt>\n<dd>2</dd>"), "{page}");
+    assert!(page.contains("asked for: <span>1</span> satoshi. "), "{page}");
+}
+
+#[test]
 fn a_state_in_which_more_counts_has_another_tag() {
     let (node, purse) = publishing_node(1);
     let shop = buyer_with(&node, json!({ "wallet": { "zeroConfLimitSatoshis": 1_000 } }), &[]);
