@@ -98,7 +98,7 @@ impl Context {
 
     /// An empty table for standard output.
     pub(crate) fn table(&self, columns: &'static [Column]) -> Table {
-        Table::new(columns, self.colors.stdout, self.width())
+        Table::new(columns, self.colors.stdout, self.width()).quiet(self.is_quiet)
     }
 
     /// The width that lines are made to fit, if any.

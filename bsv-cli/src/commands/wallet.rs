@@ -132,7 +132,7 @@ impl ReceiptsArguments {
                 let (block, user) = (optional(*block_height), optional(*user));
                 table.add([id, txid, vout, satoshis, state, &block, &user]);
             }
-            table.take()
+            table.end()
         })
     }
 }
