@@ -191,6 +191,27 @@ fn an_alias_needs_no_option_and_get_stands_for_show() {
     assert_eq!(site.cli(&["miner", "show"]).code, 2);
     assert_eq!(site.cli(&["miner", "show", "pool", "--name", "pool"]).code, 2);
     assert_eq!(site.cli(&["miner", "show", "nobody"]).code, 1);
+    site.cli_ok(&["miner", "create", "v1", "--protocol", "1.0"]);
+    let file = site.data_dir().join("extensions.json");
+    std::fs::write(&file, r#"{"x":1}"#).unwrap();
+    let file = file.to_str().unwrap();
+    for by_name in [&["--name", "v1"][..], &["v1"]] {
+        let run = |verb: &'static str, more: &[&str]| {
+            site.cli(&[&["miner", verb], by_name, more].concat())
+        };
+        assert_eq!(run("contact", &["name=My Pool"]).code, 0);
+        assert_eq!(run("contact", &[]).stdout, "{\n  \"name\": \"My Pool\"\n}\n");
+        assert_eq!(run("contact", &["--remove", "name"]).code, 0);
+        assert_eq!(run("extensions", &[file]).code, 0);
+        assert_eq!(run("blind-signing", &["off"]).code, 0);
+        assert_eq!(run("contact", &["name=x", "v1"]).code, 2);
+        assert_eq!(run("contact", &["name=x", "--remove", "y"]).code, 2);
+    }
+    for without in
+        [&["contact"][..], &["contact", "a=1"], &["blind-signing", "off"], &["extensions", file]]
+    {
+        assert_eq!(site.cli(&[&["miner"], without].concat()).code, 2, "{without:?}");
+    }
     let invoice = site.cli_json(&["invoice", "create", "--satoshis", "1"]);
     let id = invoice["id"].as_str().unwrap();
     let shown = ["show", "get"].map(|verb| site.cli_json(&["invoice", verb, id]));
