@@ -146,6 +146,13 @@ impl Context {
 /// Shows that work is going on, until dropped.
 pub(crate) struct Wait(ProgressBar);
 
+impl Wait {
+    /// Shows how far the work has come.
+    pub(crate) fn show(&self, what: &str, height: u32, last: u32) {
+        self.0.set_message(format!("{what}, block {height} of {last}"));
+    }
+}
+
 impl Drop for Wait {
     fn drop(&mut self) {
         self.0.finish_and_clear();

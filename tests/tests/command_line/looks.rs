@@ -1,7 +1,8 @@
 //! The look of results in a terminal, and for programs.
 
 use bsv_tests::terminal::Terminal;
-use bsv_tests::{Done, Site};
+use bsv_tests::{Done, Node, Site};
+use serde_json::json;
 
 const ESCAPE: char = '\u{1b}';
 
@@ -141,6 +142,31 @@ fn long_operations_show_progress() {
     let (code, shown, _) = Terminal::start(&site, &["backup", &second, "--quiet"]).end();
     assert_eq!((code, shown.contains("sealing the backup")), (0, false), "{shown}");
     assert_eq!(site.cli(&["backup", &third]).stderr, "");
+}
+
+#[test]
+fn reading_blocks_shows_their_heights_in_a_terminal_and_nothing_elsewhere() {
+    let node = Node::start();
+    node.mine(110);
+    let site = Site::with(json!({
+        "rpcHost": node.host, "rpcPort": node.port, "rpcUser": node.user, "rpcPassword": node.password,
+    }));
+    site.cli_ok(&["init"]);
+    for with_server in [false, true] {
+        let _server = with_server.then(|| site.server());
+        for command in ["wallet rescan --from-height 0", "books verify --from-height 0"] {
+            let arguments: Vec<_> = command.split(' ').collect();
+            let mut terminal = Terminal::start_of_width(&site, &arguments, 80);
+            terminal.wait_for(" of 110");
+            assert_eq!(terminal.end().0, 0, "{command}");
+            assert_eq!(site.cli(&arguments).stderr, "", "{command}");
+        }
+        let beyond = site.cli(&["wallet", "rescan", "--from-height", "111"]);
+        assert!(
+            beyond.stderr.contains("block 111 is beyond the node's last one, 110"),
+            "{beyond:?}"
+        );
+    }
 }
 
 #[test]
