@@ -8,10 +8,10 @@ use crate::context::Context;
 use crate::error::CliError;
 
 impl Context {
-    /// Whether the answer is yes without a question: by `--yes`, or by the settings where nobody can
-    /// be asked.
+    /// Whether the answer is yes without a question: by `--yes`, or by the settings if standard input
+    /// is no terminal. A person at a terminal is asked, or refused if the question cannot be seen.
     pub(crate) fn has_consent(&self) -> Result<bool, CliError> {
-        Ok(self.yes || (!is_attended() && self.config()?.assume_yes))
+        Ok(self.yes || (!io::stdin().is_terminal() && self.config()?.assume_yes))
     }
 
     /// Says what would happen and asks for consent. `done` names the action in one word, such as

@@ -98,7 +98,7 @@ impl Context {
 
     /// An empty table for standard output.
     pub(crate) fn table(&self, columns: &'static [Column]) -> Table {
-        Table::new(columns, self.colors.stdout, self.width())
+        Table::new(columns, self.colors.stdout, self.width()).quiet(self.is_quiet)
     }
 
     /// The width that lines are made to fit, if any.
@@ -145,6 +145,13 @@ impl Context {
 
 /// Shows that work is going on, until dropped.
 pub(crate) struct Wait(ProgressBar);
+
+impl Wait {
+    /// Shows how far the work has come.
+    pub(crate) fn show(&self, what: &str, height: u32, last: u32) {
+        self.0.set_message(format!("{what}, block {height} of {last}"));
+    }
+}
 
 impl Drop for Wait {
     fn drop(&mut self) {

@@ -15,6 +15,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, LINK};
 use hyper::http::response::Parts;
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -48,6 +49,12 @@ pub(crate) enum Service {
     Here(Box<Instance>),
     /// In the server that runs on the data directory.
     Server(SendRequest<Full<Bytes>>),
+}
+
+/// A line before the result of long work.
+#[derive(Deserialize)]
+struct Progress {
+    progress: (u32, u32),
 }
 
 /// How long to wait for a server that holds the data directory but does not answer. Such a server
@@ -120,6 +127,32 @@ impl Service {
         let mut body = Vec::new();
         let head = self.stream(&request, |bytes| io::Write::write_all(&mut body, bytes)).await?;
         Ok(Answer::new(&head, String::from_utf8_lossy(&body).into_owned()))
+    }
+
+    /// Requests long work. `progress` gets the height that it has reached, and the height of the last
+    /// block.
+    pub(crate) async fn work(
+        &mut self,
+        request: &Request,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<Answer, CliError> {
+        let mut body = Vec::new();
+        let head = self.stream(request, |bytes| {
+            body.extend_from_slice(bytes);
+            while let Some(end) = body.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = body.drain(..=end).collect();
+                let told = serde_json::from_slice(&line).map_err(io::Error::other)?;
+                let Progress { progress: (height, last) } = told;
+                progress(height, last);
+            }
+            Ok(())
+        });
+        let head = head.await?;
+        let body = String::from_utf8_lossy(&body).into_owned();
+        match body.strip_prefix("{\"problem\":").and_then(|rest| rest.strip_suffix('}')) {
+            Some(problem) => Err(Refusal::new(problem.to_owned()).into()),
+            None => Ok(Answer::new(&head, body)),
+        }
     }
 
     /// Requests a long answer, and passes it to `take` piece by piece.

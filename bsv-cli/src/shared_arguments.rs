@@ -29,14 +29,6 @@ impl Name {
     }
 }
 
-/// The alias of an identity, in a command that has other arguments without an option.
-#[derive(Debug, Args)]
-pub(crate) struct NameOption {
-    /// The alias of the identity
-    #[arg(long = "name", short = 'n', value_name = "ALIAS")]
-    pub(crate) alias: Alias,
-}
-
 /// Parses the height of a block that a miner may be asked about.
 pub(crate) fn height() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(1..=i64::from(i32::MAX))

@@ -27,8 +27,8 @@ let isTaken = false;
 let said = "";
 
 function word(state) {
-  const { state: name, paidSatoshis, dueSatoshis, refundedSatoshis, surplusSatoshis, mined } = state;
-  return [name, paidSatoshis, dueSatoshis, refundedSatoshis, surplusSatoshis, mined].join("-");
+  const { state: name, paidSatoshis: paid, dueSatoshis: due, countedSatoshis: counted } = state;
+  return [name, paid, due, counted, state.refundedSatoshis, state.surplusSatoshis, state.mined].join("-");
 }
 
 function learn(state) {

@@ -9,6 +9,7 @@ mod handed;
 mod identities;
 mod keystore;
 mod managed;
+mod progress;
 mod revocation_keys;
 mod socket;
 mod status;

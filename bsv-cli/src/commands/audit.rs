@@ -71,7 +71,7 @@ async fn list(context: &Context) -> Result<(), CliError> {
         for (log, AuditEntry { number, at, event, subject, .. }) in entries {
             table.add([log, number, &context.time(at), event, subject]);
         }
-        table.take()
+        table.end()
     })
 }
 
@@ -89,6 +89,7 @@ async fn verify(context: &Context) -> Result<(), CliError> {
     context.print(output::json(&all), || {
         let line = |log: &&str| {
             let AuditCheck { entries, head, .. } = &all[log];
+            let head = context.key(head.to_string());
             match entries {
                 0 => format!("{log:<7} there is no entry\n"),
                 1 => format!("{log:<7} 1 entry fits: {head}\n"),

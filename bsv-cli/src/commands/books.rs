@@ -5,13 +5,14 @@ use bsv_invoicing::recovery::BooksCheck;
 use bsv_server::stored_rows;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
+use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{counted, printable};
-use crate::service::ReachError;
+use crate::service::{ReachError, Request};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BooksCommand {
@@ -68,7 +69,10 @@ impl BooksCommand {
         let query = from_height.map(|height| format!("?fromHeight={height}")).unwrap_or_default();
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("adding up the coins");
-        let answer = service.get(format!("/control/books{query}")).await?;
+        let path = format!("/control/books{query}");
+        let asked = Request { method: Method::GET, path, body: None };
+        let searched = |height, last| waiting.show("searching the chain", height, last);
+        let answer = service.work(&asked, searched).await?;
         drop(waiting);
         let check: BooksCheck = answer.read()?;
         context.print(&answer.body, || describe(&check))?;

@@ -26,6 +26,7 @@ fn without_hidden(command: &Command) -> Command {
     let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
     Command::new(command.get_name().to_owned())
         .about(command.get_about().cloned().unwrap_or_default())
+        .allow_missing_positional(command.is_allow_missing_positional_set())
         .args(arguments)
         .subcommands(commands.map(without_hidden))
 }

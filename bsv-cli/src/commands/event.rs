@@ -9,13 +9,14 @@ use serde_json::value::RawValue;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, number, printable, text};
-use crate::service::ReachError;
+use crate::service::{ReachError, Service};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EventCommand {
-    /// List the events of the wallet, the oldest first, one per line
+    /// List the last 100 events of the wallet, the newest first
     ///
-    /// With --json, each line is an event in the API's format. For example: bsv-cli event list
+    /// With --after, --follow or --json, this lists all events from there on, the oldest first. With
+    /// --json, each line is an event in the API's format. For example: bsv-cli event list
     /// --after latest --follow --json
     List(ListArguments),
 }
@@ -23,13 +24,15 @@ pub(crate) enum EventCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// List the events after the one with this number, or after the last one (latest)
-    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = after)]
-    after: String,
+    #[arg(long, value_name = "NUMBER", value_parser = after)]
+    after: Option<String>,
     /// Continue with new events until interrupted. This needs a running server
     #[arg(long)]
     follow: bool,
 }
 
+/// How many events are listed if nothing says where to begin.
+const NEWEST: u64 = 100;
 /// The most events in one answer.
 const LIMIT: &str = "&limit=1000";
 /// How long the server waits for an event, in seconds.
@@ -59,7 +62,11 @@ impl ListArguments {
             let reason = "no server runs on the data directory, so there will be no events";
             return Err(CliError::Unfitting(reason.to_owned()));
         }
-        let mut answer = service.get(format!("/api/v1/events?after={}{LIMIT}", self.after)).await?;
+        let after = match self.after {
+            None if !self.follow && !context.is_json => return newest(context, service).await,
+            after => after.unwrap_or_else(|| "0".to_owned()),
+        };
+        let mut answer = service.get(format!("/api/v1/events?after={after}{LIMIT}")).await?;
         loop {
             let page: Page<'_> =
                 serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
@@ -73,9 +80,6 @@ impl ListArguments {
             let wait = match next < last {
                 true => 0,
                 false if self.follow => WAIT,
-                false if last == 0 && !context.is_json => {
-                    return Ok(output::print("There is no event\n")?);
-                }
                 false => return Ok(()),
             };
             let path = format!("/api/v1/events?after={next}{LIMIT}&wait={wait}&log={log}");
@@ -84,6 +88,22 @@ impl ListArguments {
                 answer => answer?,
             };
         }
+    }
+}
+
+/// Lists the last events, the newest first.
+async fn newest(context: &Context, mut service: Service) -> Result<(), CliError> {
+    let latest = service.get("/api/v1/events?after=latest").await?;
+    let Page { last, .. } = serde_json::from_str(&latest.body).map_err(ReachError::Nonsense)?;
+    let before = last.saturating_sub(NEWEST);
+    let answer = service.get(format!("/api/v1/events?after={before}&limit={NEWEST}")).await?;
+    let page: Page<'_> = serde_json::from_str(&answer.body).map_err(ReachError::Nonsense)?;
+    let listed = page.events.iter().rev().map(|event| lines(context, event));
+    let listed = listed.collect::<Result<String, _>>()?;
+    output::print(if listed.is_empty() { "There is no event\n" } else { &listed })?;
+    match before {
+        0 => Ok(()),
+        _ => context.advise("There are older ones: --after 0 lists all, the oldest first"),
     }
 }
 
@@ -107,7 +127,7 @@ fn lines(context: &Context, event: &RawValue) -> Result<String, CliError> {
     let mut lines = String::new();
     for (name, value) in event["data"].as_object().into_iter().flatten() {
         if !value.is_null() {
-            let member = format!("  {name} {}", shown(value));
+            let member = format!("  {name} {}", shown(context, name, value));
             let len = measure_text_width(&line) + measure_text_width(&member);
             if context.width().is_some_and(|width| len > width) {
                 lines.push_str(&format!("{}\n", line.trim_end()));
@@ -119,10 +139,16 @@ fn lines(context: &Context, event: &RawValue) -> Result<String, CliError> {
     Ok(lines + line.trim_end() + "\n")
 }
 
-fn shown(value: &Value) -> String {
+/// The value of a member. To a person, times and hashes are short.
+fn shown(context: &Context, name: &str, value: &Value) -> String {
+    let is_hash = |text: &str| text.len() == 64 && text.bytes().all(|c| c.is_ascii_hexdigit());
     match value {
+        Value::String(text) if name.ends_with("At") => context.time(&printable(text)),
+        Value::String(text) if is_hash(text) => context.key(text.clone()),
         Value::String(text) => printable(text),
-        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        Value::Array(values) => {
+            values.iter().map(|value| shown(context, name, value)).collect::<Vec<_>>().join(",")
+        }
         value => value.to_string(),
     }
 }

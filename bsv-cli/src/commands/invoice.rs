@@ -219,7 +219,11 @@ impl ListArguments {
             limit: self.limit.unwrap_or(u64::MAX),
             columns: COLUMNS,
             add: &|table, invoice| add_invoice(context, table, invoice),
-            none: "There is no such invoice\n",
+            is_oldest_first: false,
+            none: match self.attention {
+                true => "No invoice needs a decision\n",
+                false => "There is no such invoice\n",
+            },
         };
         pages.print(context).await
     }

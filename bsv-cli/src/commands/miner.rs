@@ -49,7 +49,7 @@ pub(crate) enum MinerCommand {
     Script(ScriptArguments),
     /// Set or show the contact information of a miner (minerContact)
     ///
-    /// For example: bsv-cli miner contact --name pool email=ops@pool.example
+    /// For example: bsv-cli miner contact pool email=ops@pool.example
     Contact(ContactArguments),
     /// Give an identity a new key
     Rotate(RotateArguments),

@@ -44,11 +44,12 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::number("id"),
     Column::whole("state"),
     Column::number("satoshis"),
-    Column::number("fee").unless_narrow(2),
+    Column::number("fee").unless_narrow(3),
     Column::number("block").unless_narrow(0),
     Column::key("transaction", 13).unless_narrow(1),
     // An address stays whole.
     Column::key("paid to", 34),
+    Column::whole("for").unless_narrow(2),
 ];
 
 impl OutgoingCommand {
@@ -75,9 +76,10 @@ impl ListArguments {
             for payment in &payments {
                 let Outgoing { id, state, satoshis, fee, block_height, txid, .. } = payment;
                 let block = optional(*block_height);
-                table.add([id, state, satoshis, fee, &block, txid, &recipient(payment)]);
+                let (to, purpose) = recipient(payment);
+                table.add([id, state, satoshis, fee, &block, txid, &to, &purpose]);
             }
-            table.take()
+            table.end()
         })
     }
 }
@@ -93,9 +95,11 @@ impl ShowArguments {
         let answer = service.get(format!("/api/v1/outgoing/{}", self.id)).await?;
         let payment: Outgoing = answer.read()?;
         context.print(&answer.body, || {
+            let (to, purpose) = recipient(&payment);
             [
                 format!("Payment {} is {}\n", payment.id, payment.state),
-                line("paid to", recipient(&payment)),
+                line("paid to", to),
+                line("for", purpose),
                 line("satoshis", payment.satoshis),
                 line("fee", payment.fee),
                 line("transaction", payment.txid),
@@ -109,14 +113,14 @@ impl ShowArguments {
     }
 }
 
-/// Describes the recipient.
-fn recipient(payment: &Outgoing) -> String {
+/// The recipient, and what the payment is for.
+fn recipient(payment: &Outgoing) -> (String, String) {
     let to = optional(payment.to.as_ref());
     match payment.purpose.as_str() {
-        "withdrawal" => format!("{to}, withdrawal {}", optional(payment.withdrawal)),
-        "refund" => format!("{to}, refund of invoice {}", optional(payment.invoice.as_ref())),
-        "consolidation" => "the wallet itself".to_owned(),
-        _ => optional(payment.url.as_ref()),
+        "withdrawal" => (to, format!("withdrawal {}", optional(payment.withdrawal))),
+        "refund" => (to, format!("refund of {}", optional(payment.invoice.as_ref()))),
+        "consolidation" => ("the wallet itself".to_owned(), String::new()),
+        _ => (optional(payment.url.as_ref()), String::new()),
     }
 }
 

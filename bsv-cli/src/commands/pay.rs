@@ -32,11 +32,10 @@ impl PayArguments {
                 return context.print(&answer.body, || format!("{}\n", describe(&preview)));
             }
             // Continuing an earlier payment spends nothing more.
-            if let PayPreview::Asked { satoshis, fee, .. } = preview {
+            if matches!(preview, PayPreview::Asked { .. }) {
                 context.ask(&format!("{}.", describe(&preview)), "Pay?", "paid")?;
-                // The payee may ask for more the next time.
-                payment["maxSatoshis"] = json!(self.max.unwrap_or(satoshis.saturating_add(fee)));
             }
+            payment["maxSatoshis"] = json!(self.max.unwrap_or(cost(&preview)));
         }
         let waiting = context.wait("paying");
         let answer = service.post("/api/v1/pay", &payment).await?;
@@ -54,6 +53,15 @@ impl PayArguments {
     }
 }
 
+/// What was shown, fee included. It is the limit: the payee may ask for more the next time, and an
+/// earlier payment may have come to nothing.
+fn cost(preview: &PayPreview) -> u64 {
+    match preview {
+        PayPreview::Made { made: Outgoing { satoshis, fee, .. } }
+        | PayPreview::Asked { satoshis, fee, .. } => satoshis.saturating_add(*fee),
+    }
+}
+
 /// Describes what would be paid.
 fn describe(preview: &PayPreview) -> String {
     match preview {
@@ -65,6 +73,26 @@ fn describe(preview: &PayPreview) -> String {
             let memo = if memo.is_empty() { memo } else { format!(" for \"{memo}\"") };
             let link = optional(link_satoshis.map(|named| format!(" (the link names {named})")));
             format!("{payee} asks for {satoshis} satoshis{link}{memo}, and the fee is {fee}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_the_limit_for_a_payment_that_is_made_already_too() {
+        let asked = json!({
+            "payee": "a shop", "memo": "", "satoshis": 400, "fee": 24, "feeRate": 100,
+            "expiresAt": "2026-11-28T11:09:58Z",
+        });
+        let made = json!({ "made": {
+            "id": 1, "state": "offered", "purpose": "url", "satoshis": 400, "fee": 24, "txid": "",
+            "createdAt": "", "memo": "",
+        }});
+        for preview in [asked, made] {
+            assert_eq!(cost(&serde_json::from_value(preview).unwrap()), 424);
         }
     }
 }

@@ -90,7 +90,7 @@ async fn list(context: &Context) -> Result<(), CliError> {
             let expiry = expired.to_owned() + &expiry;
             table.add([id, label, &scopes.join(" "), &context.time(created_at), &expiry]);
         }
-        table.take()
+        table.end()
     })
 }
 

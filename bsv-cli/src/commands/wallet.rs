@@ -2,10 +2,12 @@
 
 use bsv_server::wire;
 use clap::{Args, Subcommand};
+use hyper::Method;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::output::{self, Column, counted, line, number, optional, printable, text};
+use crate::service::Request;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WalletCommand {
@@ -132,7 +134,7 @@ impl ReceiptsArguments {
                 let (block, user) = (optional(*block_height), optional(*user));
                 table.add([id, txid, vout, satoshis, state, &block, &user]);
             }
-            table.take()
+            table.end()
         })
     }
 }
@@ -215,8 +217,11 @@ impl RescanArguments {
         let from_height = self.from_height;
         let mut service = context.service(Stores::Wallet).await?;
         let waiting = context.wait("reading blocks");
-        let asked = output::json(&wire::Rescan { from_height });
-        let answer = service.post("/control/wallet/rescan", asked).await?;
+        let path = "/control/wallet/rescan".to_owned();
+        let body = Some(output::json(&wire::Rescan { from_height }));
+        let asked = Request { method: Method::POST, path, body };
+        let read = |height, last| waiting.show("reading blocks", height, last);
+        let answer = service.work(&asked, read).await?;
         drop(waiting);
         let read = answer.value()?;
         context.print(&answer.body, || {

@@ -122,7 +122,7 @@ pub(crate) struct TriggerArguments {
 }
 
 pub(super) const COLUMNS: &[Column] = &[
-    Column::number("id"),
+    Column::whole("id"),
     Column::whole("state"),
     Column::number("behind"),
     Column::words("types", 12),
@@ -186,7 +186,7 @@ async fn list(context: &Context) -> Result<(), CliError> {
         for Webhook { id, state, behind, types, url, description, .. } in webhooks.iter().rev() {
             table.add([id, state, behind, types, url, description]);
         }
-        table.take()
+        table.end()
     })
 }
 

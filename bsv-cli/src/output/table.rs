@@ -51,6 +51,12 @@ impl Column {
         Self { rank: Some(rank), ..self }
     }
 
+    /// The name of the column.
+    #[cfg(test)]
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The least width of the column, if its widest cell or its name has the width `natural`.
     fn least(&self, natural: usize) -> usize {
         match self.fit {
@@ -68,6 +74,7 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     is_colored: bool,
     width: Option<usize>,
+    is_quiet: bool,
     /// The widths of the columns of all rows so far.
     naturals: Vec<usize>,
     is_begun: bool,
@@ -89,8 +96,14 @@ pub(crate) fn terminal_width() -> Option<usize> {
 
 impl Table {
     pub(crate) fn new(columns: &'static [Column], is_colored: bool, width: Option<usize>) -> Self {
+        let is_quiet = false;
         let naturals = columns.iter().map(|column| column.name.len()).collect();
-        Self { columns, rows: Vec::new(), is_colored, width, naturals, is_begun: false }
+        Self { columns, rows: Vec::new(), is_colored, width, is_quiet, naturals, is_begun: false }
+    }
+
+    /// Whether nothing but rows is printed.
+    pub(crate) fn quiet(self, is_quiet: bool) -> Self {
+        Self { is_quiet, ..self }
     }
 
     /// Adds a row. Control characters are escaped.
@@ -100,6 +113,11 @@ impl Table {
             *natural = measure_text_width(cell).max(*natural);
         }
         self.rows.push(row.into());
+    }
+
+    /// Turns the rows that were added around: the last one is shown first.
+    pub(crate) fn turn(&mut self) {
+        self.rows.reverse();
     }
 
     /// The rows since the last call, under a header if they are the first ones.
@@ -118,6 +136,19 @@ impl Table {
             }));
         }
         text
+    }
+
+    /// The rows since the last call, and a line that names the columns that are left out.
+    pub(crate) fn end(&mut self) -> String {
+        let rows = self.take();
+        let shown = self.widths();
+        let is_left_out = |place: &usize| shown.iter().all(|(shown, _)| shown != place);
+        let left_out = (0..self.columns.len()).filter(is_left_out);
+        let names: Vec<_> = left_out.map(|place| self.columns[place].name).collect();
+        match names.is_empty() || self.is_quiet {
+            true => rows,
+            false => format!("{rows}Left out: {} (see --verbose)\n", names.join(", ")),
+        }
     }
 
     /// The columns that are shown, by their places, with their widths.

@@ -113,11 +113,16 @@ queries! {
         payment_standing(rows, invoice, txid)
     };
     /// Up to `limit` transactions that count as payments of the invoice with this number, those in
-    /// the oldest blocks first.
-    GetPayingTxids(invoice: u64, limit: usize) => Vec<bsv_tx::Txid>: |rows| {
+    /// the oldest blocks first, and how many there are besides these.
+    GetPayingTxids(invoice: u64, limit: usize) => (Vec<bsv_tx::Txid>, u64): |rows| {
         let all = (invoice, 0, 0)..=(invoice, u32::MAX, u64::MAX);
+        let count = rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default().payments;
         let counted = rows.first::<Counted>(all, Ascending, limit)?;
-        try_all(counted, |((.., number), ())| Ok(transaction(rows, number)?.txid))
+        let further = count.saturating_sub(counted.len() as u64);
+        let txids = try_all(counted, |((.., number), ())| {
+            Ok::<_, WalletStoreError>(transaction(rows, number)?.txid)
+        })?;
+        Ok((txids, further))
     };
     /// The sums of the payments of the invoice with this number that count.
     GetReceivedSum(invoice: u64) => Received: |rows| {
@@ -326,18 +331,22 @@ fn invoice_page(
             false => next_rows::<Invoices>(rows, after, query.newest_first)?,
         };
         let is_end = read.len() < INVOICES_AT_ONCE;
-        for (number, invoice) in read {
+        let read = try_all(read, |(number, invoice)| {
+            let invoice = with_payments(rows, invoice)?;
+            let is_asked_for = match query.needs_decision {
+                true => invoice_sums(rows, &invoice, now)?.next.needs_decision(),
+                false => true,
+            };
+            Ok::<_, WalletStoreError>((number, invoice, is_asked_for))
+        })?;
+        for (number, invoice, mut is_asked_for) in read {
             let is_full = invoices.len() == query.limit || text_len >= MAX_PAGE_TEXT;
             if is_full || looked_at == MAX_LOOKED_AT {
                 return Ok(InvoicePage { invoices, next: last, now });
             }
             looked_at += 1;
-            let invoice = with_payments(rows, invoice)?;
             (last, after) = (Some((number, invoice.id)), Some(number));
-            let mut is_asked_for = query.state.is_none_or(|state| invoice.state(now) == state);
-            if query.needs_decision {
-                is_asked_for &= invoice_sums(rows, &invoice, now)?.next.needs_decision();
-            }
+            is_asked_for &= query.state.is_none_or(|state| invoice.state(now) == state);
             if invoice.deleted_at.is_none() && is_asked_for {
                 let texts = [&invoice.reference, &invoice.description];
                 text_len += texts.into_iter().flatten().map(String::len).sum::<usize>();

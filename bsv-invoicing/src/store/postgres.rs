@@ -455,10 +455,10 @@ mod tests {
     use super::*;
     use crate::ledger::events::{EventDetails, EventRow};
     use crate::ledger::figures::Figures;
-    use crate::ledger::queries::{GetEvents, GetFollowed};
+    use crate::ledger::queries::{GetEvents, GetFollowed, GetInvoices};
     use crate::ledger::rows::{
-        AllFigures, Events, FollowedTransactions, Invoices, Kind, MinedAt, Order, Receipts,
-        Reservations, Row, Spendable, Spends, TransactionNumbers, Transactions,
+        AllFigures, Attention, Events, FollowedTransactions, Incoming, Invoices, Kind, MinedAt,
+        Order, Receipts, Reservations, Row, Spendable, Spends, TransactionNumbers, Transactions,
     };
     use crate::ledger::{
         BooksOn, Displace, ForgetBlock, GetKnown, Notice, Noticed, Query, Release, Reserve, See,
@@ -467,10 +467,11 @@ mod tests {
     use crate::model::coin::{Chain, KeyPath, Spending, Trust};
     use crate::model::event::EventKind;
     use crate::model::holdings::Holdings;
-    use crate::model::invoice::Invoice;
+    use crate::model::invoice::{Invoice, InvoiceQuery};
     use crate::model::outgoing::OutgoingPurpose;
     use crate::model::process::ProcessId;
     use crate::model::receipt::{Receipt, ReceiptKey};
+    use crate::model::stored::Paid;
     use crate::model::transaction::{
         BlockPlace, FollowedUntil, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState,
     };
@@ -516,6 +517,26 @@ mod tests {
         let limit = rows.len();
         note::<K>(&mut known, (1, Bound::Unbounded), rows, limit);
         known
+    }
+
+    /// An invoice that is not paid.
+    fn unpaid(number: u64) -> Invoice {
+        Invoice {
+            number,
+            id: "AAAAAAAAAAAA".parse().unwrap(),
+            satoshis: 1,
+            description: None,
+            reference: None,
+            created_at: Timestamp::from_micros(1),
+            expires_at: Timestamp::MAX,
+            payment_received_at: None,
+            refund_to: None,
+            refunded_at: None,
+            in_flight: false,
+            deleted_at: None,
+            awaits_block_since: None,
+            expired_at: None,
+        }
     }
 
     /// How many rows of a table a query finds missing in one run. A page takes a few round trips to the database, and not
@@ -588,23 +609,7 @@ mod tests {
         note_row::<AllFigures>(&mut known, &(), &figures);
         note_spending(&mut known, TransactionState::Seen, 0);
         for number in 1..=100 {
-            let invoice = Invoice {
-                number,
-                id: "AAAAAAAAAAAA".parse().unwrap(),
-                satoshis: 1,
-                description: None,
-                reference: None,
-                created_at: Timestamp::from_micros(1),
-                expires_at: Timestamp::MAX,
-                payment_received_at: None,
-                refund_to: None,
-                refunded_at: None,
-                in_flight: false,
-                deleted_at: None,
-                awaits_block_since: None,
-                expired_at: None,
-            };
-            note_row::<Invoices>(&mut known, &number, &invoice);
+            note_row::<Invoices>(&mut known, &number, &unpaid(number));
         }
         let all = (
             ReceiptKey { maker: 1, vout: 0 },
@@ -617,6 +622,24 @@ mod tests {
         note::<Receipts>(&mut known, all, paying, usize::MAX);
         let displace = Displace { transaction: 1, now: Timestamp::from_micros(2) };
         assert_eq!(missing_in(&displace, &known, Table::ReceivedFor), 100);
+    }
+
+    #[test]
+    fn one_run_finds_the_waiting_payments_of_all_invoices_that_need_a_decision() {
+        let mut known = Known::default();
+        let listed = (1..=100).map(|number| (number, None));
+        note::<Attention>(&mut known, (0, Bound::Unbounded), listed, 100);
+        for number in 1..=100 {
+            note_row::<Invoices>(&mut known, &number, &unpaid(number));
+            let all = (number, 0)..=(number, u64::MAX);
+            let newest = KeyRange::of::<Incoming>(&all, Order::Descending);
+            let paid = (Incoming::key(&(number, number)), Paid { first: 0, satoshis: 1 }.encode());
+            known.add_range(&newest, vec![paid], 32);
+        }
+        let (needs_decision, limit) = (true, 100);
+        let query = InvoiceQuery { needs_decision, limit, ..InvoiceQuery::default() };
+        let query = GetInvoices(query, Timestamp::from_micros(2));
+        assert_eq!(missing(query, &known, Table::Transactions), 100);
     }
 
     #[test]

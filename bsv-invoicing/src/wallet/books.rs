@@ -73,8 +73,13 @@ impl Wallet {
     /// them from the disk, as of one moment, and changes nothing. With a node, it also looks up the
     /// blocks of the proofs in the main chain, and asks the node about each coin. With
     /// `from_height`, the books must have all transactions of the wallet in the blocks from that
-    /// height on and in the mempool.
-    pub async fn verify_books(&self, from_height: Option<u32>) -> Result<BooksCheck, Error> {
+    /// height on and in the mempool, and `progress` gets the height of each of these blocks and the
+    /// height of the last one.
+    pub async fn verify_books(
+        &self,
+        from_height: Option<u32>,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
         let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
         let mut coins_to_ask = self.node.is_some().then(|| CoinsToAsk::new(sender));
@@ -103,7 +108,7 @@ impl Wallet {
                 Some(count_in_chain(&node.operating, &blocks, &mut check).await?);
         }
         if let Some(from_height) = from_height {
-            self.find_missing(from_height, last_change, &mut check).await?;
+            self.find_missing(from_height, last_change, &mut check, &mut progress).await?;
             check.searched_from = Some(from_height);
         }
         Ok(check)
@@ -116,13 +121,14 @@ impl Wallet {
         from_height: u32,
         last_change: HashMap<u32, u64>,
         check: &mut BooksCheck,
+        progress: &mut impl FnMut(u32, u32),
     ) -> Result<(), Error> {
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let change = last_change.into_iter().map(|(account, used)| (account, count(used)));
         let keys = self.given_out_keys(change).await?;
         let tell = &mut |difference| check.differ(difference);
         let mut search = Search { keys, missing: Some(Missing::new(tell)) };
-        self.walk(&self.node()?.operating, from_height, &mut search, &mut |_, _| ()).await?;
+        self.walk(&self.node()?.operating, from_height, &mut search, progress).await?;
         Ok(())
     }
 

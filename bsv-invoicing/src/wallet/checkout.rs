@@ -46,6 +46,8 @@ pub struct Checkout {
     pub paid_at: Option<Timestamp>,
     /// The first transactions that have paid it, if it is paid.
     pub txids: Vec<Txid>,
+    /// How many transactions besides these have paid it, if it is paid.
+    pub further_txids: u64,
     /// Until when it can be paid.
     pub expires_at: Timestamp,
     /// Whether it is paid and all its payments are in blocks.
@@ -70,11 +72,11 @@ impl Wallet {
         let sums = self.store.get(GetSums(invoice.clone(), now)).await?;
         let state = invoice.state(now);
         let is_paid = state == InvoiceState::Paid;
-        let txids = match state {
+        let (txids, further_txids) = match state {
             InvoiceState::Paid => {
                 self.store.get(GetPayingTxids(invoice.number, SHOWN_PAYMENTS)).await?
             }
-            InvoiceState::Pending | InvoiceState::Expired => Vec::new(),
+            InvoiceState::Pending | InvoiceState::Expired => (Vec::new(), 0),
         };
         let needs_block = self.settings.payment_rules.needs_block(invoice.satoshis);
         let Invoice { number, id, satoshis, reference, description, expires_at, .. } = invoice;
@@ -93,6 +95,7 @@ impl Wallet {
             surplus: sums.surplus,
             paid_at: invoice.payment_received_at.filter(|_| is_paid),
             txids,
+            further_txids,
             expires_at,
             is_mined: is_paid && sums.outside_blocks == 0 && sums.received > 0,
             needs_block,

@@ -64,7 +64,7 @@ impl Wallet {
             }
         }
         if !following.is_other_chain {
-            self.rescan_for_a_turn(node, tip).await?;
+            self.rescan_for_a_turn(node, tip, &mut |_, _| ()).await?;
         }
         if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
             tracing::warn!("{NO_INDEX}");

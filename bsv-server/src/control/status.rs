@@ -1,8 +1,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bsv_invoicing::Timestamp;
 use bsv_invoicing::invoices::InvoiceQuery;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
+use bsv_invoicing::{Timestamp, Wallet};
 use bsv_network::{ChainTip, NodeRpc};
 use bsv_store::{AuditPage, KeyEvent};
 use bsv_tx::Network;
@@ -73,7 +73,22 @@ async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
 }
 
 /// The most invoices that need a decision and are counted.
-const MAX_CASES: usize = 100;
+const MAX_CASES: usize = 1000;
+
+/// How many invoices need a decision.
+async fn count_cases(wallet: &Wallet) -> Result<usize, Problem> {
+    let (mut count, mut after) = (0, None);
+    loop {
+        let limit = MAX_CASES - count;
+        let query = InvoiceQuery { after, needs_decision: true, limit, ..InvoiceQuery::default() };
+        let page = wallet.invoices(query).await?;
+        count += page.invoices.len();
+        match page.next {
+            Some((last, _)) if count < MAX_CASES => after = Some(last),
+            _ => return Ok(count),
+        }
+    }
+}
 
 async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
     let Ok(wallet) = managed.wallet() else { return Ok(None) };
@@ -87,13 +102,10 @@ async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
         })
     });
     let webhooks: Vec<_> = webhooks.collect();
-    let (needs_decision, limit) = (true, MAX_CASES);
-    let query = InvoiceQuery { needs_decision, limit, ..InvoiceQuery::default() };
-    let cases = wallet.invoices(query).await?.invoices.len();
     Ok(Some(json!({
         "balance": balance,
         "openPayments": open,
-        "invoicesToDecide": cases,
+        "invoicesToDecide": count_cases(wallet).await?,
         "webhooks": webhooks,
     })))
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bsv_invoicing::PayDraft;
 use bsv_invoicing::sending::{PaymentPreview, faucet};
 use bsv_tx::Network;
@@ -5,6 +7,7 @@ use hyper::StatusCode;
 use serde_json::json;
 
 use super::managed::{Services, parse};
+use super::progress;
 use crate::http::{Answer, Declared, Problem, Received, answer};
 use crate::wire;
 
@@ -12,7 +15,7 @@ use crate::wire;
 /// | --- | --- | --- |
 /// | `POST /control/wallet/backup-words` | | `{"words"}`: whoever has them has the money |
 /// | `POST /control/wallet/accept-clock` | | `{"doubt"}`: what was doubted, or null |
-/// | `POST /control/wallet/rescan` | `{"fromHeight"}` | `{"height","balanceBefore","balance"}`, after the blocks are read |
+/// | `POST /control/wallet/rescan` | `{"fromHeight"}` | `{"height","balanceBefore","balance"}`, after the blocks are read, and before it how far that has come |
 /// | `POST /control/wallet/pay/preview` | `{"payToURL"}` | the effect of such a payment |
 /// | `POST /control/wallet/consolidate` | | `{"payment"}`: the consolidation, or null |
 /// | `POST /control/faucet` | `{"url"}` | `{"txid"}`, of the node's wallet (regtest) |
@@ -49,9 +52,16 @@ pub(super) async fn answer(
         }
         Route::Rescan => {
             let wire::Rescan { from_height } = parse(request.body())?;
-            let before = wallet.balance().await?;
-            let height = wallet.rescan(from_height).await?;
-            json!({ "height": height, "balanceBefore": before, "balance": wallet.balance().await? })
+            let wallet = Arc::clone(wallet);
+            let work = progress::answer(|tell| async move {
+                let before = wallet.balance().await?;
+                let read = wallet.rescan(from_height, |height, last| {
+                    tell.send_replace((height, last));
+                });
+                let (height, balance) = (read.await?, wallet.balance().await?);
+                Ok(json!({ "height": height, "balanceBefore": before, "balance": balance }))
+            });
+            return work.await;
         }
         Route::Preview => {
             let PayDraft { pay_to_url, .. } = PayDraft::from_json(request.body())?;

@@ -172,6 +172,11 @@ impl PageHtml<'_> {
         Bsv(self.invoice.satoshis)
     }
 
+    /// The unit of a number of satoshis.
+    fn unit(&self, amount: Bsv) -> &'static str {
+        if amount.0 == 1 { self.t.satoshi } else { self.t.satoshis }
+    }
+
     fn expiry(&self) -> String {
         in_utc(self.invoice.expires_at)
     }

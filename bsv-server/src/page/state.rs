@@ -43,8 +43,8 @@ pub(super) fn to_json(checkout: &Checkout, now: Timestamp) -> Vec<u8> {
 
 /// A word that changes whenever the state of an invoice changes.
 pub(super) fn word(checkout: &Checkout) -> String {
-    let Checkout { state, paid, due, refunded, surplus, is_mined, .. } = checkout;
-    format!("{state}-{paid}-{due}-{refunded}-{surplus}-{is_mined}")
+    let Checkout { state, paid, due, counted, refunded, surplus, is_mined, .. } = checkout;
+    format!("{state}-{paid}-{due}-{counted}-{refunded}-{surplus}-{is_mined}")
 }
 
 /// Answers the state, or that the caller's state is current.
@@ -75,16 +75,16 @@ mod tests {
 
     #[test]
     fn callers_know_a_state_by_its_tag() {
-        let tag = "W/\"pending-0-5000-0-0-false\"";
+        let tag = "W/\"pending-0-5000-0-0-0-false\"";
         for (lines, expected) in [
             (&[][..], false),
             (&[tag], true),
-            (&["\"pending-0-5000-0-0-false\""], true),
-            (&["W/\"x\", W/\"pending-0-5000-0-0-false\" , \"y\""], true),
+            (&["\"pending-0-5000-0-0-0-false\""], true),
+            (&["W/\"x\", W/\"pending-0-5000-0-0-0-false\" , \"y\""], true),
             (&["\"x\"", tag], true),
             (&["*"], true),
             (&["W/\"pending-0-5000\""], false),
-            (&["pending-0-5000-0-0-false"], false),
+            (&["pending-0-5000-0-0-0-false"], false),
         ] {
             let headers = lines.iter().map(|line| (IF_NONE_MATCH, line.parse().unwrap())).collect();
             assert_eq!(knows(&headers, tag), expected, "{lines:?}");

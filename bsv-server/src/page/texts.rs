@@ -29,6 +29,7 @@ pub(super) struct Texts {
     pub(super) paid_at: &'static str,
     pub(super) reference: &'static str,
     pub(super) transaction: &'static str,
+    pub(super) further_transactions: &'static str,
     pub(super) do_not_pay: &'static str,
     pub(super) ask_the_shop: &'static str,
     pub(super) needs_block: &'static str,

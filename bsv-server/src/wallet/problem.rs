@@ -98,6 +98,7 @@ fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
         Error::Refused(Refusal::InsufficientFunds { .. }) | Error::EmptyFaucet(_) => {
             (UNPROCESSABLE, "insufficient-funds")
         }
+        Error::BadChain(_) => (UNPROCESSABLE, "unprocessable"),
         Error::PayeeNonsense(_) => (StatusCode::BAD_GATEWAY, "payee-nonsense"),
         Error::PayeeAway(_) => (UNAVAILABLE, "payee-unavailable"),
         Error::OutcomeUnknown(_) => (UNAVAILABLE, "payment-outcome-unknown"),

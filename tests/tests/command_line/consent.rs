@@ -1,5 +1,7 @@
 //! Irreversible commands need consent.
 
+use std::process::Command;
+
 use bsv_tests::payee::{go_dpp_terms, output};
 use bsv_tests::terminal::Terminal;
 use bsv_tests::{Node, Payee, Site};
@@ -80,10 +82,27 @@ fn a_setting_stands_for_yes_outside_a_terminal_only() {
         terminal.wait_for(effect);
         terminal.type_in("n\r");
         assert_eq!(terminal.end().0, 1, "{arguments:?}");
+        let (code, shown, _) =
+            Terminal::run(&without_errors(&site.cli_command(&arguments)), 0).end();
+        assert_eq!((code, shown.as_str()), (1, ""), "{arguments:?}");
         site.cli_ok(&arguments);
     }
     site.cli_ok(&["miner", "create", "--name", "pool", "--protocol", "1.0"]);
     site.cli_ok(&["miner", "rotate", "--name", "pool", "--force"]);
+}
+
+/// The same command in a shell that sends its standard error elsewhere.
+fn without_errors(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" 2>/dev/null"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn run_in(mut scene: Scene, page: &Page) {
     let mut failures = Vec::new();
     for (index, block) in page.blocks().iter().enumerate() {
         match block {
-            Block::Settings(text) => scene.settings = text.clone(),
+            Block::Settings { text, file } => scene.save(file, text),
             Block::Node(_) => {}
             Block::Commands { not_run: Some(reason), line, .. } => {
                 eprintln!("{path}:{line}: NOT RUN: {reason}");
@@ -156,7 +156,7 @@ fn every_page_with_commands_is_run_or_says_why_not() {
     for page in pages() {
         let mut commands = page.blocks().iter().filter_map(|block| match block {
             Block::Commands { not_run, line, .. } => Some((not_run, line)),
-            Block::Settings(_) | Block::Node(_) => None,
+            Block::Settings { .. } | Block::Node(_) => None,
         });
         if RUN.contains(&page.path.as_str()) {
             assert!(
@@ -186,7 +186,7 @@ fn the_settings_that_are_shown_are_settings() {
     let mut count = 0;
     for page in pages() {
         for block in page.blocks() {
-            let Block::Settings(text) = block else { continue };
+            let Block::Settings { text, .. } = block else { continue };
             let file = site.data_dir().join("shown.toml");
             fs::write(&file, text.replace("/etc/bsv-server", dir)).unwrap();
             let mut command = std::process::Command::new(cli_program());

@@ -45,6 +45,52 @@ fn programs_get_a_code_for_every_error() {
 }
 
 #[test]
+fn an_unknown_id_ends_every_command_with_1_and_a_name() {
+    let site = Site::new();
+    site.cli_ok(&["init"]);
+    site.cli_ok(&["miner", "create", "pool"]);
+    let file = |name: &str, text: &str| {
+        std::fs::write(site.data_dir().join(name), text).unwrap();
+        site.data_dir().join(name).display().to_string()
+    };
+    let extensions = file("extensions", r#"{"x":1}"#);
+    let data = file("data", r#"{"dataRefs":{"refs":[]}}"#);
+    let invoice = ["show", "payments", "settlement", "mark", "delete", "refund"]
+        .map(|verb| (vec!["invoice", verb, "000000000000"], "unknown-invoice"));
+    let outgoing = ["show", "cancel"].map(|verb| (vec!["outgoing", verb, "99"], "unknown-payment"));
+    const ID: &str = "0000000000000000";
+    let webhook = ["show", "enable", "disable", "delete", "secret", "test", "deliveries"]
+        .map(|verb| (vec!["webhook", verb, ID], "unknown-webhook"));
+    let of_webhook = [
+        vec!["webhook", "trigger", ID, "invoice.paid"],
+        vec!["webhook", "deliveries", ID, "1"],
+        vec!["webhook", "redeliver", ID, "1"],
+        vec!["webhook", "replay", ID, "--after", "0"],
+    ]
+    .map(|arguments| (arguments, "unknown-webhook"));
+    let miner = ["show", "id", "contact", "rotate", "revoke", "delete", "confirm", "upgrade"]
+        .map(|verb| (vec!["miner", verb, "nobody"], "unknown-alias"));
+    let of_miner = [
+        vec!["miner", "script", "nobody", "--height", "1"],
+        vec!["miner", "blind-signing", "nobody", "off"],
+        vec!["miner", "extensions", "nobody", &extensions],
+        vec!["miner", "data-refs", "nobody", &data],
+        vec!["miner", "revocation-key", "rotate", "nobody"],
+    ]
+    .map(|arguments| (arguments, "unknown-alias"));
+    let others = [
+        (vec!["user", "show", "9"], "unknown-user"),
+        (vec!["token", "revoke", "00000000"], "not-found"),
+    ];
+    let cases = invoice.into_iter().chain(outgoing).chain(webhook).chain(of_webhook);
+    for (arguments, name) in cases.chain(miner).chain(of_miner).chain(others) {
+        let done = site.cli(&[&arguments[..], &["--yes", "--json"]].concat());
+        assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{arguments:?}: {done:?}");
+        assert_eq!(error(&done)["code"], name, "{arguments:?}: {done:?}");
+    }
+}
+
+#[test]
 fn people_get_a_sentence_and_the_next_step() {
     let mut site = Site::new();
     site.set_env("BSV_CONFIG", r#"{"prot": 1}"#);

@@ -1,7 +1,8 @@
 //! The look of results in a terminal, and for programs.
 
 use bsv_tests::terminal::Terminal;
-use bsv_tests::{Done, Site};
+use bsv_tests::{Done, Node, Site};
+use serde_json::json;
 
 const ESCAPE: char = '\u{1b}';
 
@@ -144,6 +145,31 @@ fn long_operations_show_progress() {
 }
 
 #[test]
+fn reading_blocks_shows_their_heights_in_a_terminal_and_nothing_elsewhere() {
+    let node = Node::start();
+    node.mine(110);
+    let site = Site::with(json!({
+        "rpcHost": node.host, "rpcPort": node.port, "rpcUser": node.user, "rpcPassword": node.password,
+    }));
+    site.cli_ok(&["init"]);
+    for with_server in [false, true] {
+        let _server = with_server.then(|| site.server());
+        for command in ["wallet rescan --from-height 0", "books verify --from-height 0"] {
+            let arguments: Vec<_> = command.split(' ').collect();
+            let mut terminal = Terminal::start_of_width(&site, &arguments, 80);
+            terminal.wait_for(" of 110");
+            assert_eq!(terminal.end().0, 0, "{command}");
+            assert_eq!(site.cli(&arguments).stderr, "", "{command}");
+        }
+        let beyond = site.cli(&["wallet", "rescan", "--from-height", "111"]);
+        assert!(
+            beyond.stderr.contains("block 111 is beyond the node's last one, 110"),
+            "{beyond:?}"
+        );
+    }
+}
+
+#[test]
 fn foreign_texts_cannot_control_a_terminal() {
     let site = site();
     create(&site, "coffee \u{9b}31m \u{202e} tea");
@@ -191,6 +217,27 @@ fn an_alias_needs_no_option_and_get_stands_for_show() {
     assert_eq!(site.cli(&["miner", "show"]).code, 2);
     assert_eq!(site.cli(&["miner", "show", "pool", "--name", "pool"]).code, 2);
     assert_eq!(site.cli(&["miner", "show", "nobody"]).code, 1);
+    site.cli_ok(&["miner", "create", "v1", "--protocol", "1.0"]);
+    let file = site.data_dir().join("extensions.json");
+    std::fs::write(&file, r#"{"x":1}"#).unwrap();
+    let file = file.to_str().unwrap();
+    for by_name in [&["--name", "v1"][..], &["v1"]] {
+        let run = |verb: &'static str, more: &[&str]| {
+            site.cli(&[&["miner", verb], by_name, more].concat())
+        };
+        assert_eq!(run("contact", &["name=My Pool"]).code, 0);
+        assert_eq!(run("contact", &[]).stdout, "{\n  \"name\": \"My Pool\"\n}\n");
+        assert_eq!(run("contact", &["--remove", "name"]).code, 0);
+        assert_eq!(run("extensions", &[file]).code, 0);
+        assert_eq!(run("blind-signing", &["off"]).code, 0);
+        assert_eq!(run("contact", &["name=x", "v1"]).code, 2);
+        assert_eq!(run("contact", &["name=x", "--remove", "y"]).code, 2);
+    }
+    for without in
+        [&["contact"][..], &["contact", "a=1"], &["blind-signing", "off"], &["extensions", file]]
+    {
+        assert_eq!(site.cli(&[&["miner"], without].concat()).code, 2, "{without:?}");
+    }
     let invoice = site.cli_json(&["invoice", "create", "--satoshis", "1"]);
     let id = invoice["id"].as_str().unwrap();
     let shown = ["show", "get"].map(|verb| site.cli_json(&["invoice", verb, id]));

@@ -25,11 +25,13 @@ fn the_command_line_lists_events_and_follows_new_ones() {
     assert_eq!(listed(&["--after", "latest"]), [] as [Value; 0]);
     let text = shop.site.cli_ok(&["event", "list"]);
     assert_eq!(text.lines().count(), count);
-    let first = text.lines().next().unwrap();
+    let first = text.lines().last().unwrap();
     let id = all[0]["data"]["invoiceId"].as_str().unwrap();
     for part in ["1  2", "  invoice.created", "  reference order 0", &format!("  invoiceId {id}")] {
         assert!(first.contains(part), "{part} in {first}");
     }
+    let in_order = shop.site.cli_ok(&["event", "list", "--after", "0"]);
+    assert!(in_order.lines().map(str::trim).eq(text.lines().rev().map(str::trim)), "{text}");
     let ahead = shop.site.cli(&["event", "list", "--after", "999"]);
     assert_eq!(ahead.code, 1);
     assert!(ahead.stderr.contains("there is no event 999"), "{}", ahead.stderr);

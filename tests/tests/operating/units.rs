@@ -135,6 +135,11 @@ fn the_archive_and_the_package_hold_programs_that_run_and_units_that_find_them()
     let mut dpkg = Command::new("dpkg-deb");
     let package = unpacked(dpkg.arg("-x").arg(files[1]).arg(package.path()), &package);
     says_version(package.join("usr/bin/bsv-server"));
+    let mut script = Command::new("dpkg-deb");
+    let script = Done::of(script.args(["--info", files[1], "postinst"])).stdout;
+    for made in ["/etc/bsv-server", "/var/lib/bsv-server", "/var/backups/bsv-server"] {
+        assert!(script.contains(made), "{made}: {script}");
+    }
     for name in UNITS {
         let text = fs::read_to_string(package.join("usr/lib/systemd/system").join(name)).unwrap();
         let started = text.lines().filter_map(|line| line.strip_prefix("ExecStart=/"));

@@ -36,7 +36,7 @@ fn pages_of_other_origins_pay() {
     let browser = Browser::start();
     let page = foreign_page(&browser, &shop);
     let state = ask(&page, &format!("{}/state", shop.page_url(&id)), json!({}));
-    assert_eq!((&state[0], &state[2]), (&json!(200), &json!("W/\"pending-0-1000-0-0-false\"")));
+    assert_eq!((&state[0], &state[2]), (&json!(200), &json!("W/\"pending-0-1000-0-0-0-false\"")));
     let url = shop.payment_url(&id);
     let terms = ask(&page, &url, json!({ "headers": { "Accept": "application/json" } }));
     assert_eq!(terms[0], 200);

@@ -307,7 +307,7 @@ fn refunds_are_refused_by_name() {
     let done = site.cli_json(&refund);
     assert_eq!((&done["satoshis"], &done["to"]), (&json!(500), &json!(ADDRESS)));
     let shown = site.cli_ok(&["outgoing", "show", &done["id"].to_string()]);
-    let line = format!("paid to      {ADDRESS}, refund of invoice {id}\n");
+    let line = format!("paid to      {ADDRESS}\nfor          refund of {id}\n");
     assert!(shown.contains(&line), "{shown}");
     assert_eq!(site.cli(&["invoice", "refund", &id, "--satoshis", "5", "--full"]).code, 2);
 }

@@ -319,7 +319,9 @@ fn the_command_line_sends_after_a_confirmation() {
     assert_eq!(wallet.balance(), 0);
     let shown = site.cli_ok(&["outgoing", "show", "3"]);
     assert!(shown.starts_with("Payment 3 is settled\n"), "{shown}");
-    for line in [format!("paid to      {ADDRESS}, withdrawal 3\n").as_str(), "satoshis     "] {
+    for line in
+        [format!("paid to      {ADDRESS}\nfor          withdrawal 3\n").as_str(), "satoshis     "]
+    {
         assert!(shown.contains(line), "{shown}");
     }
     assert!(site.cli_ok(&["outgoing", "list"]).contains(&ADDRESS[..8]));

@@ -133,7 +133,7 @@ fn payments_are_listed_the_newest_first() {
             |first: &str| lines.iter().find(|line| line.first() == Some(&first)).unwrap().clone();
         assert_eq!(
             row("id"),
-            ["id", "state", "satoshis", "fee", "block", "transaction", "paid", "to"]
+            ["id", "state", "satoshis", "fee", "block", "transaction", "paid", "to", "for"]
         );
         assert_eq!(row("2")[..3], ["2", "open", "5000"]);
         assert_eq!(row("1")[..3], ["1", "settled", "10000"]);

@@ -59,6 +59,8 @@ fn payments_and_the_invoices_of_a_transaction_come_in_pages() {
     assert_eq!(shop.site.cli_json(&["invoice", "payments", many]), Value::from(all));
     let table = shop.site.cli_ok(&["invoice", "payments", many]);
     assert_eq!(table.lines().count(), OUTPUTS + 2, "with the header");
+    let last = table.lines().last().unwrap();
+    assert!(last.starts_with(&three.txid().to_string()), "the newest first: {last}");
 
     let by = format!("/api/v1/invoices?txid={}", three.txid());
     let expected: Vec<_> = ids.iter().rev().map(|id| json!(id)).collect();

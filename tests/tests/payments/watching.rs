@@ -166,6 +166,52 @@ fn check_listed(shop: &Merchant, id: &str) {
     assert!(shown.contains("received     6000\n"), "{shown}");
 }
 
+#[test]
+fn status_counts_all_invoices_that_need_a_decision() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let ids: Vec<_> = (0..101).map(|_| shop.invoice(300)).collect();
+    let outputs = ids.iter().map(|id| output(900, &script_of(&shop, id))).collect();
+    send(&node, &purse.spend(&[purse.coin()], outputs, 1_000));
+    wait_until("all are paid", || ids.iter().all(|id| shop.state(id) == "paid"));
+    let done = shop.site.cli(&["status"]);
+    assert!(done.stdout.contains("101 invoices need a decision"), "{}", done.stdout);
+}
+
+#[test]
+fn a_receipt_says_how_many_transactions_it_does_not_name() {
+    let (node, purse) = publishing_node(12);
+    let shop = buyer_with(&node, json!({}), &[]);
+    let id = shop.invoice(11_999);
+    let script = script_of(&shop, &id);
+    for _ in 0..12 {
+        send(&node, &payment(&purse, vec![output(1_000, &script)]));
+    }
+    wait_until("it is paid", || shop.state(&id) == "paid");
+    let page = shop.server.payments().get(&format!("/pay/{id}")).body;
+    assert_eq!(page.matches("<dt>Transaction</dt>").count(), 10, "{page}");
+    assert!(page.contains("<dt>Further transactions</dt>\n<dd>2</dd>"), "{page}");
+    assert!(page.contains("asked for: <span>1</span> satoshi. "), "{page}");
+}
+
+#[test]
+fn a_state_in_which_more_counts_has_another_tag() {
+    let (node, purse) = publishing_node(1);
+    let shop = buyer_with(&node, json!({ "wallet": { "zeroConfLimitSatoshis": 1_000 } }), &[]);
+    let id = shop.invoice(5_000);
+    send(&node, &payment(&purse, vec![output(2_000, &script_of(&shop, &id))]));
+    let state = || shop.server.payments().get(&format!("/pay/{id}/state"));
+    let sums = || {
+        let state = json_of(&state());
+        [&state["receivedSatoshis"], &state["countedSatoshis"]].map(|sum| sum.as_u64().unwrap())
+    };
+    wait_until("it is seen", || sums() == [2_000, 0]);
+    let before = state();
+    node.mine(1);
+    wait_until("it counts", || sums() == [2_000, 2_000]);
+    assert_ne!(state().header("etag"), before.header("etag"));
+}
+
 /// An invoice that is found by its reference and by its payment, and paid as its checkout says. The
 /// wallet sees the payment, because it watches the address that it has shown.
 #[test]

@@ -18,17 +18,21 @@ pub(super) struct Pages<'l, T> {
     pub(super) columns: &'static [Column],
     /// Adds an element to a table.
     pub(super) add: &'l dyn Fn(&mut Table, &T),
+    /// Whether the service begins with the oldest. The table begins with the newest all the same.
+    pub(super) is_oldest_first: bool,
     /// The text for an empty list.
     pub(super) none: &'l str,
 }
 
 impl<T: DeserializeOwned> Pages<'_, T> {
-    /// Prints page by page, so that a list of any length takes little memory.
+    /// Prints page by page, so that a list of any length takes little memory. Only a table in another
+    /// order than the pages is read as a whole first.
     pub(super) async fn print(&self, context: &Context) -> Result<(), CliError> {
         let mut left = self.limit;
         let mut service = context.service(Stores::Wallet).await?;
         let (mut path, mut is_first) = (Some(self.first.clone()), true);
         let mut table = context.table(self.columns);
+        let is_turned = self.is_oldest_first && !context.is_json;
         while let Some(page) = path.filter(|_| left > 0) {
             let answer = service.get(page).await?;
             let elements: Vec<&RawValue> =
@@ -37,28 +41,33 @@ impl<T: DeserializeOwned> Pages<'_, T> {
             if !elements.is_empty() {
                 match context.is_json {
                     true => output::print_json(&lines(elements, is_first))?,
-                    false => output::print(&self.rows(&mut table, elements)?)?,
+                    false => self.add(&mut table, elements)?,
+                }
+                if !is_turned && !context.is_json {
+                    output::print(&table.take())?;
                 }
                 is_first = false;
             }
             left -= elements.len() as u64;
             path = answer.next;
         }
-        Ok(output::print(match (context.is_json, is_first) {
-            (true, true) => "[]\n",
-            (true, false) => "\n]\n",
-            (false, true) => self.none,
-            (false, false) => "",
+        if is_turned {
+            table.turn();
+        }
+        Ok(output::print(&match (context.is_json, is_first) {
+            (true, true) => "[]\n".to_owned(),
+            (true, false) => "\n]\n".to_owned(),
+            (false, true) => self.none.to_owned(),
+            (false, false) => table.end(),
         })?)
     }
 
-    /// The next part of a table.
-    fn rows(&self, table: &mut Table, elements: &[&RawValue]) -> Result<String, CliError> {
+    fn add(&self, table: &mut Table, elements: &[&RawValue]) -> Result<(), CliError> {
         for element in elements {
             let element = serde_json::from_str(element.get()).map_err(ReachError::Nonsense)?;
             (self.add)(table, &element);
         }
-        Ok(table.take())
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::pages::Pages;
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Column, Table, line, optional};
+use crate::output::{Column, Table, counted, line, optional};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
@@ -37,6 +37,7 @@ impl ShowArguments {
             limit: u64::MAX,
             columns: PAYMENT_COLUMNS,
             add: &add_payment,
+            is_oldest_first: true,
             none: "Nothing was paid for this invoice\n",
         };
         pages.print(context).await
@@ -58,7 +59,7 @@ impl ShowArguments {
                 line("refunded", it.refunded_satoshis),
                 line("due", it.due_satoshis),
                 line("surplus", it.surplus_satoshis),
-                line("confirmations", optional(it.confirmations)),
+                line("confirmed", optional(it.confirmations.map(confirmed))),
                 line("notes", notes.join(", ")),
                 line("next", it.next),
             ]
@@ -77,6 +78,14 @@ impl MarkArguments {
         let path = format!("/api/v1/invoices/{id}/mark");
         let answer = service.post(path, json!({ "state": "paid" })).await?;
         context.print(&answer.body, || format!("Invoice {id} is marked as paid\n"))
+    }
+}
+
+/// How deep the payments lie in the chain.
+fn confirmed(confirmations: u32) -> String {
+    match confirmations {
+        0 => "by no block".to_owned(),
+        count => format!("by {}", counted(count.into(), "block", "blocks")),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::context::{Context, Stores};
 use crate::error::CliError;
 use crate::files;
 use crate::output::{self, printable, printable_json};
-use crate::shared_arguments::{Name, NameOption, height};
+use crate::shared_arguments::{Name, height};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArguments {
@@ -23,39 +23,65 @@ pub(crate) struct ScriptArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "bsv-cli miner contact [OPTIONS] <ALIAS|--name <ALIAS>> [KEY=VALUE]...")]
 pub(crate) struct ContactArguments {
-    #[command(flatten)]
-    name: NameOption,
-    /// Members to set, such as email=me@example.com. Without any, the contact information is shown
-    #[arg(value_name = "KEY=VALUE")]
-    pairs: Vec<KeyValue>,
+    /// The alias of the identity, then members to set, such as email=me@example.com. Without any, the
+    /// contact information is shown
+    #[arg(value_name = "ALIAS|KEY=VALUE")]
+    words: Vec<Word>,
+    /// The same as ALIAS
+    #[arg(long = "name", short = 'n', value_name = "ALIAS")]
+    alias: Option<Alias>,
     /// A key to remove. May be given several times
-    #[arg(long = "remove", value_name = "KEY", conflicts_with = "pairs")]
+    #[arg(long = "remove", value_name = "KEY")]
     removed: Vec<String>,
 }
 
+/// An argument without an option.
+#[derive(Clone, Debug)]
+enum Word {
+    Alias(Alias),
+    Pair(KeyValue),
+}
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.contains('=') {
+            true => text.parse().map(Self::Pair).map_err(str::to_owned),
+            false => {
+                text.parse().map(Self::Alias).map_err(|_| "expected ALIAS or KEY=VALUE".to_owned())
+            }
+        }
+    }
+}
+
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct ExtensionsArguments {
     #[command(flatten)]
-    name: NameOption,
+    name: Name,
     /// A JSON object, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
     document: String,
 }
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct DataRefsArguments {
     #[command(flatten)]
-    name: NameOption,
+    name: Name,
     /// JSON: {"dataRefs":{"refs":[{"brfcIds":[…],"data":{…},"vout":N}]}}, or - for standard input
     #[arg(value_name = "FILE", value_parser = files::text)]
     document: String,
 }
 
 #[derive(Debug, Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct BlindSigningArguments {
     #[command(flatten)]
-    name: NameOption,
+    name: Name,
     /// on: any hash; off: only documents
     #[arg(value_enum)]
     switch: Switch,
@@ -98,18 +124,39 @@ impl ScriptArguments {
 
 impl ContactArguments {
     pub(crate) fn new(alias: Alias, pairs: Vec<KeyValue>) -> Self {
-        Self { name: NameOption { alias }, pairs, removed: Vec::new() }
+        let words = pairs.into_iter().map(Word::Pair).collect();
+        Self { words, alias: Some(alias), removed: Vec::new() }
+    }
+
+    /// The alias, the members to set, and the keys to remove.
+    fn read(self) -> Result<(Alias, Vec<KeyValue>, Vec<String>), CliError> {
+        let (mut alias, mut pairs) = (self.alias, Vec::new());
+        for word in self.words {
+            match word {
+                Word::Alias(first) if alias.is_none() && pairs.is_empty() => alias = Some(first),
+                Word::Alias(_) => {
+                    return Err(CliError::WrongUsage("expected KEY=VALUE after the alias"));
+                }
+                Word::Pair(pair) => pairs.push(pair),
+            }
+        }
+        let alias = alias.ok_or(CliError::WrongUsage("the alias of the identity is missing"))?;
+        match pairs.is_empty() || self.removed.is_empty() {
+            true => Ok((alias, pairs, self.removed)),
+            false => Err(CliError::WrongUsage("KEY=VALUE and --remove exclude each other")),
+        }
     }
 
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
+        let (alias, pairs, removed) = self.read()?;
         // Documents keep the order of the members.
-        let pairs = self.pairs.into_iter().map(|KeyValue(key, value)| (key, value));
+        let pairs = pairs.into_iter().map(|KeyValue(key, value)| (key, value));
         let contact: MinerContact = pairs.collect();
         let mut service = context.service(Stores::Identities).await?;
-        let path = format!("/control/minerids/{}/contact", self.name.alias);
-        let (path, body) = match self.removed.as_slice() {
-            [] => (path, contact.to_json()),
-            _ => (path + "/remove", output::json(&ContactKeys { keys: self.removed })),
+        let path = format!("/control/minerids/{alias}/contact");
+        let (path, body) = match removed.is_empty() {
+            true => (path, contact.to_json()),
+            false => (path + "/remove", output::json(&ContactKeys { keys: removed })),
         };
         let answer = service.post(path, body).await?;
         let whole = answer.value()?;
@@ -119,13 +166,13 @@ impl ContactArguments {
 
 impl ExtensionsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "extensions", &self.document).await
+        set(context, &self.name.alias(), "extensions", &self.document).await
     }
 }
 
 impl DataRefsArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        set(context, &self.name.alias, "data", &self.document).await
+        set(context, &self.name.alias(), "data", &self.document).await
     }
 }
 
@@ -138,7 +185,7 @@ async fn set(context: &Context, alias: &Alias, what: &str, json: &str) -> Result
 
 impl BlindSigningArguments {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
-        let alias = self.name.alias;
+        let alias = self.name.alias();
         let switch = output::json(&BlindSigning { on: self.switch == Switch::On });
         let mut service = context.service(Stores::Identities).await?;
         let answer =

@@ -79,7 +79,7 @@ impl ListArguments {
                     &announced(identity),
                 ]);
             }
-            table.take()
+            table.end()
         })
     }
 }
@@ -102,8 +102,8 @@ pub(super) fn describe(what: &str, identity: &Value) -> String {
         described.push_str(&field("before that", earlier));
     }
     let is_signing = identity["blindSigning"].as_bool().unwrap_or_default();
-    let vctx = if identity["vctx"].is_null() { Value::Null } else { vctx(identity).into() };
-    described.push_str(&field("VCTx", &vctx));
+    described.push_str(&field("VCTx", &identity["vctx"]["state"]));
+    described.push_str(&field("outpoint", &identity["vctx"]["outpoint"]));
     described.push_str(&field("revocation", &identity["revocationKey"]));
     described.push_str(&field("announced", &announced(identity).into()));
     described

@@ -198,7 +198,7 @@ impl<'c> Scan<'c> {
         };
         let entry = self.progress.connect(seen, claim);
         let from = self.progress.from;
-        self.print(&lines::block(seen, from, &report, &entry, self.context.is_json))?;
+        self.print(&lines::block(seen, from, &report, &entry, self.context))?;
         self.bar.set_position(u64::from(self.progress.next() - self.progress.from));
         if self.saved.elapsed() >= SAVE_EVERY {
             self.file.write(&self.progress)?;

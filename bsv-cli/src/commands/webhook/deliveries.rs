@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{Column, counted, line, optional, printable};
+use crate::output::{self, Column, counted, line, optional, printable};
+use crate::service::Service;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -20,9 +21,9 @@ pub(crate) struct ListArguments {
     /// List only deliveries in this state
     #[arg(long, value_parser = PossibleValuesParser::new(DeliveryState::NAMES))]
     state: Option<String>,
-    /// List only events after the one with this number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    after: u64,
+    /// List only events after the one with this number, the oldest first
+    #[arg(long, value_name = "NUMBER")]
+    after: Option<u64>,
     /// The most deliveries to list
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u64).range(1..=100))]
@@ -76,7 +77,17 @@ impl ListArguments {
             let delivery: Delivery = answer.read()?;
             return context.print(&answer.body, || describe(&delivery));
         }
+        let is_any = state.is_none();
         let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
+        if after.is_none() && !context.is_json {
+            let newest = newest(&mut service, &list, &state, limit).await?;
+            output::print(&table(context, &newest, is_any))?;
+            return match newest.len() as u64 == limit {
+                true => context.advise("There may be older ones: --after 0 begins with the oldest"),
+                false => Ok(()),
+            };
+        }
+        let after = after.unwrap_or_default();
         let mut answer = service.get(format!("{list}?after={after}&limit={limit}{state}")).await?;
         let mut deliveries: Vec<Delivery> = answer.read()?;
         // A page with few matching deliveries may be empty without being the last one.
@@ -84,12 +95,7 @@ impl ListArguments {
             answer = service.get(next).await?;
             deliveries = answer.read()?;
         }
-        context.print(&answer.body, || {
-            if deliveries.is_empty() {
-                return "There is no such delivery\n".to_owned();
-            }
-            table(context, &deliveries)
-        })?;
+        context.print(&answer.body, || table(context, &deliveries, is_any))?;
         match (answer.next, deliveries.last()) {
             (Some(_), Some(last)) => {
                 context.advise(&format!("There are more: --after {}", last.number))
@@ -99,7 +105,39 @@ impl ListArguments {
     }
 }
 
-fn table(context: &Context, deliveries: &[Delivery]) -> String {
+/// The newest deliveries, the newest first. Deliveries have the numbers of their events, so wider and
+/// wider ranges of these are read, from the last event back.
+async fn newest(
+    service: &mut Service,
+    list: &str,
+    state: &str,
+    limit: u64,
+) -> Result<Vec<Delivery>, CliError> {
+    let latest = service.get("/api/v1/events?after=latest").await?.value()?;
+    let (mut until, mut width) = (latest["last"].as_u64().unwrap_or_default(), limit);
+    let mut newest = Vec::new();
+    while until > 0 && (newest.len() as u64) < limit {
+        let after = until.saturating_sub(width);
+        let mut range: Vec<Delivery> = Vec::new();
+        let mut path = Some(format!("{list}?after={after}&limit=100{state}"));
+        while let Some(page) = path {
+            let answer = service.get(page).await?;
+            range.extend(answer.read::<Vec<Delivery>>()?);
+            let is_in_range = range.last().is_none_or(|last| last.number < until);
+            path = answer.next.filter(|_| is_in_range);
+        }
+        newest.extend(range.into_iter().rev().filter(|delivery| delivery.number <= until));
+        (until, width) = (after, width.saturating_mul(2));
+    }
+    newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(newest)
+}
+
+fn table(context: &Context, deliveries: &[Delivery], is_any: bool) -> String {
+    if deliveries.is_empty() {
+        let such = if is_any { "" } else { "such " };
+        return format!("There is no {such}delivery\n");
+    }
     let mut table = context.table(COLUMNS);
     for Delivery { number, state, r#type, attempts, next_attempt_at, .. } in deliveries {
         let (last, next) = (
@@ -108,7 +146,7 @@ fn table(context: &Context, deliveries: &[Delivery]) -> String {
         );
         table.add([number, state, r#type, &attempts.len(), &optional(last), &next]);
     }
-    table.take()
+    table.end()
 }
 
 /// A delivery with its attempts, the earliest first.

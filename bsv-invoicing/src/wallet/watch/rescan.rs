@@ -21,14 +21,19 @@ const READ_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Wallet {
     /// Reads the blocks from a height on again, and records what the books lack. What the books
-    /// have does not change. Returns the height of the last block.
-    pub async fn rescan(&self, from_height: u32) -> Result<u32, Error> {
+    /// have does not change. Returns the height of the last block. `progress` gets the height of each
+    /// block and the height of the last block.
+    pub async fn rescan(
+        &self,
+        from_height: u32,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<u32, Error> {
         let node = &self.node()?.operating;
         self.check_caught_up().await?;
         let tip = tip_from(node, from_height).await?;
         let from = RescanFrom::Height(from_height);
         while !self.request_rescan(node, tip, from).await? {}
-        while !self.rescan_for_a_turn(node, tip).await? {}
+        while !self.rescan_for_a_turn(node, tip, &mut progress).await? {}
         Ok(tip.height)
     }
 
@@ -55,6 +60,7 @@ impl Wallet {
         &self,
         node: &NodeRpc,
         tip: ChainTip,
+        progress: &mut impl FnMut(u32, u32),
     ) -> Result<bool, Error> {
         let Some(place) = self.store.get(GetRescan).await? else { return Ok(true) };
         self.prepare_to_read().await?;
@@ -62,6 +68,7 @@ impl Wallet {
         let mut height = begun_at;
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
+            progress(height, tip.height);
             // A missing block has left the chain. Its successor is read as a new block.
             self.read_block(node, height, None, &mut Search::default()).await?;
             height += 1;

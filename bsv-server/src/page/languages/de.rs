@@ -25,6 +25,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     paid_at: "Bezahlt am",
     reference: "Referenz",
     transaction: "Transaktion",
+    further_transactions: "Weitere Transaktionen",
     do_not_pay: "Bitte bezahlen Sie sie nicht mehr.",
     ask_the_shop: "Etwas ist eingegangen. Bitte wenden Sie sich an den Händler.",
     needs_block: "Die Zahlung zählt, sobald sie in einem Block steht.",

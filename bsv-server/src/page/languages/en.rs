@@ -25,6 +25,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     paid_at: "Paid on",
     reference: "Reference",
     transaction: "Transaction",
+    further_transactions: "Further transactions",
     do_not_pay: "Please do not pay it.",
     ask_the_shop: "Something was received. Please ask the shop.",
     needs_block: "The payment counts once it is in a block.",

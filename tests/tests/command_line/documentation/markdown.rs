@@ -15,7 +15,11 @@ pub(super) struct Page {
 /// A fenced block that tests use.
 pub(super) enum Block {
     /// A file of settings.
-    Settings(String),
+    Settings {
+        text: String,
+        /// Where the reader saves it: `<!-- saved as: … -->` before the block.
+        file: String,
+    },
     /// A `bitcoin.conf`.
     Node(String),
     /// Commands and their output.
@@ -32,6 +36,9 @@ pub(super) enum Block {
         line: usize,
     },
 }
+
+/// Where the reader saves settings if the page does not say it: in the working directory.
+pub(super) const SETTINGS_FILE: &str = "settings.toml";
 
 /// A command and its output.
 pub(super) struct Command {
@@ -76,7 +83,7 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
             let body: Vec<_> =
                 lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
             match language {
-                "toml" => blocks.push(Block::Settings(body.join("\n"))),
+                "toml" => blocks.push(settings(path, index + 1, &body, &notes)),
                 "ini" => blocks.push(Block::Node(body.join("\n"))),
                 "console" => blocks.push(commands(path, index + 1, &body, &notes)),
                 _ => assert!(notes.is_empty(), "{path}:{index}: a note before {language}"),
@@ -87,6 +94,15 @@ fn blocks(path: &str, text: &str) -> Vec<Block> {
         notes.clear();
     }
     blocks
+}
+
+fn settings(path: &str, line: usize, body: &[&str], notes: &[&str]) -> Block {
+    let file = match notes {
+        [] => SETTINGS_FILE,
+        [note] if note.starts_with("saved as: ") => &note["saved as: ".len()..],
+        _ => panic!("{path}:{line}: the notes {notes:?} are unknown"),
+    };
+    Block::Settings { text: body.join("\n"), file: file.to_owned() }
 }
 
 fn commands(path: &str, line: usize, body: &[&str], notes: &[&str]) -> Block {

@@ -1,11 +1,11 @@
 //! A machine on which the commands of a page run: a home, a node, and free ports instead of those
 //! that pages name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Program, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::markdown::Command;
+use super::markdown::{Command, SETTINGS_FILE};
 use super::pattern::{Names, matches};
 
 /// The text that is typed for a passphrase.
@@ -32,8 +32,8 @@ const SUPPLIERS_INVOICE: &str = "Xw3k9sPq0aB1";
 /// The machine.
 pub(super) struct Scene {
     node: SceneNode,
-    /// The file `settings.toml`.
-    pub(super) settings: String,
+    /// The files of settings, by their places.
+    settings: BTreeMap<String, String>,
     machine: Machine,
     server: Option<Child>,
     supplier: Option<(Server, Site)>,
@@ -65,8 +65,21 @@ struct Machine {
     /// Whether the page is about livenet. The commands then run on regtest.
     is_for_livenet: bool,
     variables: HashMap<String, String>,
+    /// The commands that define aliases.
+    aliases: Vec<String>,
     names: Names,
 }
+
+/// Stands for `sudo`, because the user `bsv-server` does not exist here. Like the program, it passes on no variables. What
+/// runs as that user gets the settings in effect here.
+const SUDO: &str = r#"#!/bin/bash
+kept=(PATH="$PATH" HOME="$HOME" NO_COLOR=1 TERM=dumb)
+if [ "$1 $2" = "-u bsv-server" ]; then
+    kept+=(BSV_CONFIG="$BSV_CONFIG")
+    shift 2
+fi
+exec env -i "${kept[@]}" "$@"
+"#;
 
 impl Machine {
     fn new() -> Self {
@@ -75,11 +88,12 @@ impl Machine {
             "home/me",
             "media/stick",
             "media/safe",
-            "srv",
             "work",
             "bin",
+            "srv/tried",
             "etc/bsv-server",
             "var/backups/bsv-server",
+            "var/lib/bsv-server",
         ] {
             fs::create_dir_all(dir.path().join(name)).unwrap();
         }
@@ -92,6 +106,7 @@ impl Machine {
             node_port: None,
             is_for_livenet: false,
             variables: HashMap::new(),
+            aliases: Vec::new(),
             names: Names::new(),
         }
     }
@@ -105,7 +120,8 @@ impl Machine {
         let root = self.dir.path().to_str().unwrap();
         let shown = [9002, 8443, 8445].map(|port| format!("127.0.0.1:{port}"));
         let real = self.ports.map(|port| format!("127.0.0.1:{port}"));
-        let directories = ["/home/me", "/media/", "/srv/", "/etc/bsv-server", "/var/backups/"];
+        let directories =
+            ["/home/me", "/media/", "/srv/", "/etc/bsv-server", "/var/backups/", "/var/lib/"];
         let directories = directories.map(|name| (name.to_owned(), format!("{root}{name}")));
         let node =
             self.node_port.map(|port| ("127.0.0.1:18332".to_owned(), format!("127.0.0.1:{port}")));
@@ -148,21 +164,30 @@ impl Scene {
     }
 
     fn with(node: SceneNode) -> Self {
-        let (machine, settings) = (Machine::new(), String::new());
+        let machine = Machine::new();
+        let settings = BTreeMap::from([(SETTINGS_FILE.to_owned(), String::new())]);
         Self { node, settings, machine, server: None, supplier: None }
+    }
+
+    /// Saves settings as the reader does.
+    pub(super) fn save(&mut self, file: &str, text: &str) {
+        self.settings.insert(file.to_owned(), text.to_owned());
     }
 
     /// Begins with an empty data directory, and starts a server unless later commands do.
     pub(super) fn begin(&mut self, starts_itself: bool) {
         self.stop_server();
         self.machine = Machine::new();
-        self.machine.is_for_livenet = self.settings.contains("network = \"livenet\"");
+        let is_for_livenet = |text: &String| text.contains("network = \"livenet\"");
+        self.machine.is_for_livenet = self.settings.values().any(is_for_livenet);
         let bin = self.machine.path("bin");
         for (name, program) in [("bsv-cli", cli_program()), ("bsv-server", server_program())] {
             symlink(program, bin.join(name)).unwrap();
         }
+        fs::write(bin.join("sudo"), SUDO).unwrap();
+        fs::set_permissions(bin.join("sudo"), fs::Permissions::from_mode(0o755)).unwrap();
         if let SceneNode::OfPage(node) = &self.node {
-            node.prepare(&mut self.machine, &self.settings);
+            node.prepare(&mut self.machine, &self.settings[SETTINGS_FILE]);
         }
         if !starts_itself {
             self.run_first("bsv-server &");
@@ -184,20 +209,28 @@ impl Scene {
         if command.text.contains(SUPPLIER) {
             self.meet_supplier();
         }
-        let settings = self.machine.realized(&self.settings);
-        fs::write(self.machine.path("work/settings.toml"), settings).unwrap();
+        for (file, settings) in &self.settings {
+            let file = self.machine.path("work").join(self.machine.realized(file));
+            // The reader deletes a directory afterwards.
+            if file.parent().is_some_and(Path::exists) {
+                fs::write(file, self.machine.realized(settings)).unwrap();
+            }
+        }
         let text = self.machine.realized(&command.text);
         let (code, printed) = if let Some(text) = text.strip_suffix('&') {
             (0, self.start_server(text, command.output.len()))
         } else if let Some(name) = assigned(&text) {
             self.assign(&text, &name)
+        } else if text.starts_with("alias ") {
+            self.machine.aliases.push(text);
+            (0, String::new())
         } else if command.output.iter().any(|line| answer(line).is_some()) {
             self.run_before_person(&text, &command.output)
         } else {
             self.run_alone(&text)
         };
         if let SceneNode::OfPage(node) = &self.node
-            && text.ends_with(" -daemon")
+            && command.text.ends_with(" -daemon")
         {
             node.wait(&self.machine);
         }
@@ -216,9 +249,12 @@ impl Scene {
     /// A shell that runs a command.
     fn shell(&self, text: &str) -> Program {
         let path = std::env::var("PATH").unwrap_or_default();
+        let text = format!("shopt -s expand_aliases\n{}\n{text}", self.machine.aliases.join("\n"));
         let mut shell = Program::new("bash");
+        // The reader of the checklist cannot list the directories of the service.
         shell
-            .args(["-c", text])
+            .args(if self.machine.is_for_livenet { &["-f"][..] } else { &[] })
+            .args(["-c", &text])
             .current_dir(self.machine.path("work"))
             .env("PATH", format!("{}:{path}", self.machine.path("bin").display()))
             .env("HOME", self.machine.path("home/me"))
@@ -226,8 +262,10 @@ impl Scene {
             .env("TERM", "dumb")
             .env("BSV_CONFIG", self.settings_in_effect());
         match &self.node {
-            SceneNode::Ready(_) => shell.env("BSV_CONFIG_FILE", "settings.toml"),
-            SceneNode::OfPage(_) => shell.env_remove("BSV_CONFIG_FILE"),
+            SceneNode::Ready(_) if !self.machine.is_for_livenet => {
+                shell.env("BSV_CONFIG_FILE", SETTINGS_FILE)
+            }
+            _ => shell.env_remove("BSV_CONFIG_FILE"),
         };
         shell.envs(&self.machine.variables);
         for name in [

@@ -94,10 +94,10 @@ pub(super) fn wallet(
     is_send(wallet.redeliver(any(), any()));
     is_send(wallet.replay(any(), any()));
 
-    is_send(wallet.rescan(any()));
+    is_send(wallet.rescan(any(), |_, _| ()));
     is_send(wallet.recover(any(), |_, _| ()));
     is_send(wallet.skip_keys(any()));
-    is_send(wallet.verify_books(any()));
+    is_send(wallet.verify_books(any(), |_, _| ()));
     is_send(wallet.export_seed());
     is_send(wallet.note_key_event(any(), text));
     is_send(wallet.audit_log(any(), any()));

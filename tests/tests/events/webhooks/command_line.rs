@@ -95,7 +95,15 @@ fn deliveries_are_listed_and_sent_again() {
     for part in ["delivered", "user.created", "status 200 after "] {
         assert!(listed.contains(part), "{part}: {listed}");
     }
-    let two = site.cli_ok(&["webhook", "deliveries", &id, "--limit", "2"]);
+    let numbers = |arguments: &[&str]| -> Vec<String> {
+        let listed = site.cli_ok(&[&["webhook", "deliveries", &id, "-q"], arguments].concat());
+        let rows = listed.lines().skip(1);
+        rows.map(|row| row.split_whitespace().next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(numbers(&[]), ["3", "2", "1"]);
+    assert_eq!(numbers(&["--limit", "2"]), ["3", "2"]);
+    assert_eq!(numbers(&["--after", "0"]), ["1", "2", "3"]);
+    let two = site.cli_ok(&["webhook", "deliveries", &id, "--after", "0", "--limit", "2"]);
     assert_eq!(two.lines().last(), Some("There are more: --after 2"), "{two}");
     let rest = site.cli_json(&["webhook", "deliveries", &id, "--after", "2"]);
     assert_eq!((rest.as_array().unwrap().len(), &rest[0]["number"]), (1, &json!(3)));

@@ -22,16 +22,16 @@ pub(super) fn block(
     from: u32,
     report: &Report,
     entry: &Entry,
-    is_json: bool,
+    context: &Context,
 ) -> String {
     let failing = failing(report);
-    if is_json {
+    if context.is_json {
         return block_json(seen, from, report, entry, &failing);
     }
-    let Seen { height, hash } = seen;
+    let (height, hash) = (seen.height, context.key(seen.hash.to_string()));
     let mut text = format!("{height:>8}  {hash}  {}", in_words(&entry.event));
     if let Some(claim) = report.claim() {
-        text.push_str(&format!("  {}", claim.miner_id));
+        text.push_str(&format!("  {}", context.key(claim.miner_id.to_string())));
         if let Some(name) = &claim.name {
             text.push_str(&format!(" ({})", printable(name)));
         }
@@ -40,7 +40,8 @@ pub(super) fn block(
         text.push_str(&format!("  miner {}", miner + 1));
     }
     if let Some(roll) = entry.revocation_key_roll {
-        text.push_str(&format!("  new revocation key {}", roll.current));
+        let key = context.key(roll.current.to_string());
+        text.push_str(&format!("  new revocation key {key}"));
     }
     match &entry.event {
         Event::Refused(refusal) => text.push_str(&format!(": {}", why_refused(refusal, from))),
@@ -143,7 +144,7 @@ pub(super) fn summary(progress: &Progress, context: &Context) -> String {
             ]);
         }
     }
-    let mut text = table.take();
+    let mut text = table.end();
     if *from > 1 {
         text.push_str(&format!(
             "The scan began at height {from}: earlier miner ids and revocations are unknown\n"
