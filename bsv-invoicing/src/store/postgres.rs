@@ -627,7 +627,7 @@ mod tests {
     #[test]
     fn one_run_finds_the_waiting_payments_of_all_invoices_that_need_a_decision() {
         let mut known = Known::default();
-        let listed = (1..=100).map(|number| (number, None));
+        let listed = (1..=100).map(|number| (number, ()));
         note::<Attention>(&mut known, (0, Bound::Unbounded), listed, 100);
         for number in 1..=100 {
             note_row::<Invoices>(&mut known, &number, &unpaid(number));
