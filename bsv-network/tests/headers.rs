@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use bsv_network::bsv_tx::{BlockHeader, MerkleRoot, Network};
+use bsv_network::bsv_tx::{BlockHeader, Network};
 use bsv_network::headers::{Checkpoint, HeaderChain, HeaderError, HeaderFile, HeaderFileError};
 use proptest::prelude::*;
 
