@@ -180,20 +180,24 @@ async fn a_service_that_does_not_answer_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_branch_of_ten_thousand_headers_is_followed() {
+async fn a_branch_that_begins_deep_is_followed() {
     let directory = tempfile::tempdir().unwrap();
     let (path, network) = (directory.path().join("headers"), Network::Regtest);
     let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
     let genesis = *file.chain().header_at(0).unwrap();
-    file.extend(&regtest(genesis, 9_500, 1), NOW).unwrap();
-    let branch = [vec![genesis], regtest(genesis, 12_000, 2)].concat();
-    let tip = branch[12_000].block_hash();
+    // The locator leads to a block far below the fork, so that many known headers come first.
+    let common = regtest(genesis, 8_000, 1);
+    file.extend(&common, NOW).unwrap();
+    file.extend(&regtest(common[7_999], 8_500, 2), NOW).unwrap();
+    let branch = regtest(common[7_999], 9_000, 3);
+    let branch = [vec![genesis], common, branch].concat();
+    let tip = branch[17_000].block_hash();
     let served = move |height: u32, count| {
         let headers = branch.iter().skip(height as usize).take(count);
         (200, headers.flat_map(BlockHeader::to_bytes).collect())
     };
     let caught_up = source(serve(served).await).catch_up(&file, || NOW).await.unwrap();
-    assert_eq!((caught_up.left, caught_up.height), (9_500, Some(12_000)));
+    assert_eq!((caught_up.left, caught_up.height), (8_500, Some(17_000)));
     assert_eq!(file.chain().tip().hash, tip);
 }
 
