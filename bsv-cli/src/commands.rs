@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod event;
 pub(crate) mod export;
+pub(crate) mod headers;
 pub(crate) mod init;
 pub(crate) mod invoice;
 pub(crate) mod keystore;
@@ -100,6 +101,9 @@ pub(crate) enum Command {
     /// Move the wallet between its file and a database, or accept what a database has lost
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Show, verify and fetch the block headers that are validated here
+    #[command(subcommand)]
+    Headers(headers::HeadersCommand),
     /// Show the effective settings, or the contact information of a miner (minerContact)
     ///
     /// With --name, this is short for miner contact.
@@ -128,6 +132,7 @@ impl Command {
             Self::Audit(command) => command.run(context).await,
             Self::Books(command) => command.run(context).await,
             Self::Store(command) => command.run(context).await,
+            Self::Headers(command) => command.run(context).await,
             Self::Config(arguments) => arguments.run(context).await,
         }
     }

@@ -2,25 +2,36 @@
 //! anybody.
 //!
 //! A [`HeaderChain`] begins at a [`Checkpoint`] and takes headers from untrusted sources. It judges
-//! each one by the rules of nodes ([`HeaderRules`]), and follows the branch with most work. A
-//! [`HeaderFile`] keeps its best branch on disk. The sources are HTTP services ([`Chaintracks`]), and
-//! nodes of the network by their own protocol ([`Peer`]).
+//! each one by the rules of nodes ([`HeaderError`]), and follows the branch with most work. A
+//! [`HeaderFile`] owns a chain, and keeps its best branch on disk. A [`HeaderSource`] is an HTTP
+//! service ([`Chaintracks`]), or a node that is asked by its own protocol ([`Peer`]). A
+//! [`HeaderFollower`] asks several sources at once, and hands their answers to the file.
 //!
 //! ```no_run
 //! use std::path::Path;
+//! use std::sync::Arc;
 //! use std::time::{SystemTime, UNIX_EPOCH};
 //!
-//! use bsv_network::bsv_tx::Network;
+//! use bsv_network::bsv_tx::{Beef, BeefVerificationError, Network, Tip, Txid};
 //! use bsv_network::headers::{CatchUpError, Checkpoint, HeaderFile, HeaderSource, Peer};
 //!
-//! async fn height() -> Result<u32, CatchUpError> {
+//! /// Follows the main network by one node.
+//! async fn headers() -> Result<Arc<HeaderFile>, CatchUpError> {
 //!     let network = Network::Livenet;
 //!     let path = Path::new("headers");
-//!     let mut file = HeaderFile::open(path, network, &Checkpoint::of(network))?;
+//!     let file = Arc::new(HeaderFile::open(path, network, &Checkpoint::of(network))?);
 //!     let mut source = HeaderSource::Peer(Peer::connect(network, "seed.bitcoinsv.io:8333").await?);
 //!     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-//!     source.catch_up(&mut file, now).await?;
-//!     Ok(file.chain().tip().height)
+//!     source.catch_up(&file, now).await?;
+//!     Ok(file)
+//! }
+//!
+//! /// Checks a transaction with its ancestors against the headers.
+//! fn check(beef: &Beef, file: &HeaderFile) -> Result<(), BeefVerificationError> {
+//!     let chain = file.chain();
+//!     let (height, median_time) = (chain.tip().height, chain.median_time().unwrap_or_default());
+//!     let held = |_: &Txid| None;
+//!     beef.verify(Tip { height, median_time }, |height, root| chain.has_root(height, root), held)
 //! }
 //! ```
 //!
@@ -30,6 +41,7 @@ mod chain;
 mod chaintracks;
 mod checkpoint;
 mod file;
+mod follow;
 mod messages;
 mod peer;
 mod rules;
@@ -40,7 +52,8 @@ pub use self::chain::{Change, Extended, HeaderChain, Locator, Tip};
 pub use self::chaintracks::Chaintracks;
 pub use self::checkpoint::{Checkpoint, CheckpointError};
 pub use self::file::{HeaderFile, HeaderFileError};
+pub use self::follow::{Behind, HeaderFollower, Outcome, SourceNames, SourceReport, SourceState};
 pub use self::peer::Peer;
-pub use self::rules::{HeaderError, HeaderRules};
+pub use self::rules::HeaderError;
 pub use self::source::{CatchUpError, CaughtUp, HeaderSource};
 pub use self::source_error::SourceError;

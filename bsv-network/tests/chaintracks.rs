@@ -3,16 +3,24 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bsv_network::bsv_tx::{BlockHeader, Network};
 use bsv_network::headers::{
-    CatchUpError, CaughtUp, Chaintracks, Checkpoint, HeaderFile, HeaderSource, SourceError,
+    Behind, CatchUpError, CaughtUp, Chaintracks, Checkpoint, HeaderFile, HeaderFollower,
+    HeaderSource, Outcome, SourceError, SourceNames, SourceReport, SourceState,
 };
 use reqwest::Client;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+use self::regtest::regtest;
+
+#[path = "headers/regtest.rs"]
+mod regtest;
 
 /// The headers of blocks 900,000 to 909,999.
 const HEADERS: &[u8] = include_bytes!("headers/main-900000-909999.headers");
@@ -61,24 +69,28 @@ fn headers(height: u32, count: usize) -> Vec<u8> {
 }
 
 fn source(url: String) -> HeaderSource {
+    HeaderSource::Chaintracks(Chaintracks::new(client(), url))
+}
+
+fn client() -> Client {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
-    let client = Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap();
-    HeaderSource::Chaintracks(Chaintracks::new(client, url))
+    Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap()
 }
 
-fn open(directory: &tempfile::TempDir) -> HeaderFile {
-    let checkpoint = Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW]).unwrap();
-    HeaderFile::open(&directory.path().join("headers"), Network::Livenet, &checkpoint).unwrap()
+fn open(directory: &tempfile::TempDir) -> Arc<HeaderFile> {
+    let checkpoint = Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW], 0).unwrap();
+    let path = directory.path().join("headers");
+    Arc::new(HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap())
 }
 
 #[tokio::test]
 async fn a_service_is_asked_until_it_has_no_further_headers() {
     let directory = tempfile::tempdir().unwrap();
-    let mut file = open(&directory);
+    let file = open(&directory);
     // The service lags behind at first.
     let short = |height, count: usize| {
         let known = 905_000_u32.saturating_sub(height) as usize;
@@ -90,26 +102,27 @@ async fn a_service_is_asked_until_it_has_no_further_headers() {
     ] {
         let valid = (last - file.chain().tip().height) as usize;
         let mut source = source(url);
-        let caught_up = source.catch_up(&mut file, || NOW).await.unwrap();
-        assert_eq!(caught_up, CaughtUp { valid, left: 0 });
+        let caught_up = source.catch_up(&file, || NOW).await.unwrap();
+        let height = Some(last);
+        assert_eq!(caught_up, CaughtUp { valid, height, ..CaughtUp::default() });
         assert_eq!(file.chain().tip().height, last);
-        assert_eq!(source.catch_up(&mut file, || NOW).await.unwrap(), CaughtUp::default());
+        assert_eq!(source.catch_up(&file, || NOW).await.unwrap(), CaughtUp::default());
     }
 }
 
 #[tokio::test]
 async fn a_service_that_lacks_the_tip_is_asked_where_its_chain_parts() {
     let directory = tempfile::tempdir().unwrap();
-    let mut file = open(&directory);
+    let file = open(&directory);
     let upto = |last: u32| {
         serve(move |height, count: usize| {
             let known = (last + 1).saturating_sub(height) as usize;
             (200, headers(height, count.min(known)))
         })
     };
-    source(upto(903_000).await).catch_up(&mut file, || NOW).await.unwrap();
+    source(upto(903_000).await).catch_up(&file, || NOW).await.unwrap();
     // What it gives is known, so that nothing changes.
-    let caught_up = source(upto(902_500).await).catch_up(&mut file, || NOW).await.unwrap();
+    let caught_up = source(upto(902_500).await).catch_up(&file, || NOW).await.unwrap();
     assert!(caught_up.valid > 0);
     assert_eq!((caught_up.left, file.chain().tip().height), (0, 903_000));
 }
@@ -117,7 +130,7 @@ async fn a_service_that_lacks_the_tip_is_asked_where_its_chain_parts() {
 #[tokio::test]
 async fn nonsense_is_told_with_what_was_answered_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let mut file = open(&directory);
+    let file = open(&directory);
     type Answer = fn(u32, usize) -> (u16, Vec<u8>);
     let answers: [(Answer, &str); 5] = [
         (
@@ -131,7 +144,7 @@ async fn nonsense_is_told_with_what_was_answered_and_changes_nothing() {
     ];
     for (answer, expected) in answers {
         let url = serve(answer).await;
-        let error = source(url.clone()).catch_up(&mut file, || NOW).await.unwrap_err();
+        let error = source(url.clone()).catch_up(&file, || NOW).await.unwrap_err();
         let CatchUpError::Source(SourceError::Nonsense { name, reason }) = &error else {
             panic!("{error}")
         };
@@ -144,14 +157,14 @@ async fn nonsense_is_told_with_what_was_answered_and_changes_nothing() {
 #[tokio::test]
 async fn a_header_that_is_not_valid_is_refused_after_those_that_are() {
     let directory = tempfile::tempdir().unwrap();
-    let mut file = open(&directory);
+    let file = open(&directory);
     let url = serve(|height, count| {
         let mut bytes = headers(height, count);
         bytes[50 * BlockHeader::LEN + 70] ^= 1;
         (200, bytes)
     })
     .await;
-    let refused = source(url).catch_up(&mut file, || NOW).await;
+    let refused = source(url).catch_up(&file, || NOW).await;
     assert!(matches!(refused, Err(CatchUpError::Refused { .. })), "{refused:?}");
     assert_eq!(file.chain().tip().height, TRUSTED + 49);
 }
@@ -159,8 +172,82 @@ async fn a_header_that_is_not_valid_is_refused_after_those_that_are() {
 #[tokio::test]
 async fn a_service_that_does_not_answer_is_unreachable() {
     let directory = tempfile::tempdir().unwrap();
-    let mut file = open(&directory);
+    let file = open(&directory);
     let mut source = source("http://127.0.0.1:1/chaintracks/v2".to_owned());
-    let error = source.catch_up(&mut file, || NOW).await.unwrap_err();
+    let error = source.catch_up(&file, || NOW).await.unwrap_err();
     assert!(matches!(error, CatchUpError::Source(SourceError::Unreachable { .. })), "{error}");
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_branch_that_begins_deep_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, network) = (directory.path().join("headers"), Network::Regtest);
+    let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
+    let genesis = *file.chain().header_at(0).unwrap();
+    // The locator leads to a block far below the fork, so that many known headers come first.
+    let common = regtest(genesis, 8_000, 1);
+    file.extend(&common, NOW).unwrap();
+    file.extend(&regtest(common[7_999], 8_500, 2), NOW).unwrap();
+    let branch = regtest(common[7_999], 9_000, 3);
+    let branch = [vec![genesis], common, branch].concat();
+    let tip = branch[17_000].block_hash();
+    let served = move |height: u32, count| {
+        let headers = branch.iter().skip(height as usize).take(count);
+        (200, headers.flat_map(BlockHeader::to_bytes).collect())
+    };
+    let caught_up = source(serve(served).await).catch_up(&file, || NOW).await.unwrap();
+    assert_eq!((caught_up.left, caught_up.height), (8_500, Some(17_000)));
+    assert_eq!(file.chain().tip().hash, tip);
+}
+
+#[tokio::test]
+async fn a_header_ahead_of_the_clock_is_asked_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = open(&directory);
+    let time_of = |height: u32| {
+        let header = headers(height, 1);
+        u64::from(BlockHeader::from_bytes(&header).unwrap().time)
+    };
+    let now = time_of(901_000) - 7_200;
+    let mut source = source(serve(|height, count| (200, headers(height, count))).await);
+    let caught_up = source.catch_up(&file, || now).await.unwrap();
+    assert!(caught_up.is_ahead && file.chain().tip().height < 901_001);
+    assert!(!source.catch_up(&file, || NOW).await.unwrap().is_ahead);
+    assert_eq!(file.chain().tip().height, 909_999);
+}
+
+#[tokio::test]
+async fn a_source_that_hangs_or_lies_does_not_hold_up_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = open(&directory);
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = silent.local_addr().unwrap();
+    let liar = serve(|_, _| (200, b"nonsense".to_vec())).await;
+    let first = serve(|height, count| (200, headers(height, count.min(700)))).await;
+    let second = serve(|height, count| (200, headers(height, count))).await;
+    let urls = vec![format!("http://{silent}"), liar, first, second];
+    let names = SourceNames { urls, peers: vec![silent.to_string()] };
+    let follower = HeaderFollower::new(Arc::clone(&file), Network::Livenet, names, client());
+    let reached = async {
+        let is_reached = || {
+            let live = |it: &SourceReport| it.state == SourceState::Live;
+            follower.behind() == Some(Behind::LittleWork)
+                && follower.sources().filter(live).count() == 2
+        };
+        while !is_reached() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = follower.follow() => {}
+        () = reached => {}
+    }
+    let sources: Vec<_> = follower.sources().collect();
+    let states: Vec<_> = sources.iter().map(|source| source.state).collect();
+    let [live, wrong, new] = [SourceState::Live, SourceState::Wrong, SourceState::New];
+    assert_eq!(states, [new, wrong, live, live, new]);
+    assert!(sources[1].outcomes[Outcome::Nonsense as usize] > 0);
+    assert_eq!(sources[4].host, silent.to_string());
+    assert_eq!(file.chain().tip().height, 909_999);
 }

@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::fs;
-use std::path::Path;
 
 use bsv_network::bsv_tx::{BlockHeader, Network};
 use bsv_network::headers::{Checkpoint, HeaderChain, HeaderError, HeaderFile, HeaderFileError};
 use proptest::prelude::*;
+
+use self::regtest::regtest;
+
+#[path = "headers/regtest.rs"]
+mod regtest;
 
 /// The headers of blocks 900,000 to 909,999.
 const HEADERS: &[u8] = include_bytes!("headers/main-900000-909999.headers");
@@ -18,7 +22,7 @@ const TRUSTED: u32 = 900_146;
 const NOW: u64 = 1_759_000_000;
 
 fn checkpoint() -> Checkpoint {
-    Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW]).unwrap()
+    Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW], 0).unwrap()
 }
 
 fn chain() -> HeaderChain {
@@ -108,29 +112,90 @@ fn a_file_keeps_the_chain_and_is_cut_where_it_is_damaged() {
     let path = directory.path().join("headers");
     let headers = headers();
     let open = || HeaderFile::open(&path, Network::Livenet, &checkpoint());
-    let mut file = open().unwrap();
+    let file = open().unwrap();
     assert_eq!(file.extend(&headers[..500], NOW).unwrap().valid, 500);
     assert!(matches!(open(), Err(HeaderFileError::InUse(_))));
     drop(file);
-    assert_eq!(fs::read(&path).unwrap(), HEADERS[WINDOW..][..500 * 80]);
+    let whole = fs::read(&path).unwrap();
+    assert_eq!(whole[80..], HEADERS[WINDOW..][..500 * 80]);
 
     let reopened = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let file = open().unwrap();
-        assert_eq!(length(&path), u64::from(file.chain().tip().height - TRUSTED) * 80);
-        file.chain().tip().height - TRUSTED
+        let kept = file.chain().tip().height - TRUSTED;
+        assert_eq!(fs::metadata(&path).unwrap().len(), 80 + u64::from(kept) * 80);
+        kept
     };
-    let whole = HEADERS[WINDOW..][..500 * 80].to_vec();
     assert_eq!(reopened(&whole), 500);
-    assert_eq!(reopened(&whole[..79]), 0);
-    assert_eq!(reopened(&whole[..499 * 80 + 79]), 499);
+    for length in [0, 1, 79, 80, 80 + 79] {
+        assert_eq!(reopened(&whole[..length]), 0);
+    }
+    assert_eq!(reopened(&whole[..80 + 499 * 80 + 79]), 499);
     let mut torn = whole.clone();
-    torn[300 * 80..350 * 80].fill(0);
+    torn[80 + 300 * 80..80 + 350 * 80].fill(0);
     assert_eq!(reopened(&torn), 300);
-    // Of another chain.
-    assert_eq!(reopened(&whole[80..]), 0);
+    // Headers that do not follow the checkpoint, and headers after another one.
+    assert_eq!(reopened(&[&whole[..80], &whole[160..]].concat()), 0);
+    let mut other = whole.clone();
+    other[79] ^= 1;
+    assert_eq!(reopened(&other), 0);
 }
 
-fn length(path: &Path) -> u64 {
-    fs::metadata(path).unwrap().len()
+#[test]
+fn a_file_of_something_else_is_refused_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("headers");
+    let regtest = Checkpoint::of(Network::Regtest);
+    drop(HeaderFile::open(&path, Network::Regtest, &regtest).unwrap());
+    let of_regtest = fs::read(&path).unwrap();
+    for contents in [b"a key".to_vec(), vec![0; 4_000], HEADERS[..8_000].to_vec(), of_regtest] {
+        fs::write(&path, &contents).unwrap();
+        let error = HeaderFile::open(&path, Network::Livenet, &checkpoint()).unwrap_err();
+        assert!(matches!(error, HeaderFileError::OtherContents { .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), contents);
+    }
+}
+
+fn regtest_chain() -> (HeaderChain, BlockHeader) {
+    let chain = HeaderChain::new(Network::Regtest, &Checkpoint::of(Network::Regtest));
+    let genesis = *chain.header_at(0).unwrap();
+    (chain, genesis)
+}
+
+#[test]
+fn branches_that_are_given_remain_while_others_are_forgotten() {
+    let (mut chain, genesis) = regtest_chain();
+    let best = regtest(genesis, 9_000, 1);
+    chain.extend(&best, NOW);
+    let fetched = regtest(genesis, 9_001, 2);
+    for (own, part) in (3..).zip(fetched.chunks(900)) {
+        // Others fill all places meanwhile.
+        for chunk in regtest(genesis, 8_000, own).chunks(2_000) {
+            chain.extend(chunk, NOW);
+        }
+        let extended = chain.extend(part, NOW);
+        assert_eq!((extended.valid, extended.refusal), (part.len(), None));
+    }
+    assert_eq!(chain.tip().hash, fetched[9_000].block_hash());
+    // The former best branch is one of the others.
+    assert_eq!(chain.extend(&best, NOW).new, 0);
+    for own in 40..50 {
+        chain.extend(&regtest(genesis, 8_000, own), NOW);
+    }
+    assert_eq!(chain.extend(&best, NOW).new, 9_000);
+    assert_eq!(chain.height_of(&fetched[4_000].block_hash()), Some(4_001));
+}
+
+#[test]
+fn the_work_of_the_main_network_counts_from_the_checkpoint_that_is_compiled_in() {
+    let chain = HeaderChain::new(Network::Livenet, &Checkpoint::of(Network::Livenet));
+    assert!(chain.has_least_work());
+    // Nothing is known of what lies below this one.
+    let mut chain = self::chain();
+    chain.extend(&headers(), NOW);
+    assert!(!chain.has_least_work());
+    assert_eq!(chain.median_time(), Some(1_755_212_595));
+    let root = headers()[0].merkle_root;
+    let found = [899_999, 900_146, 900_147, 910_000].map(|height| chain.has_root(height, root));
+    assert_eq!(found, [Some(false), Some(false), Some(true), None]);
 }

@@ -15,6 +15,7 @@ use bsv_invoicing::PostgresOptions;
 use bsv_invoicing::dpp::Merchant;
 use bsv_invoicing::invoices::PaymentRules;
 use bsv_minerid::{Alias, PlainKeys};
+use bsv_network::headers::SourceNames;
 use bsv_network::{NodeCredentials, NodeSettings};
 use bsv_store::{KeystoreError, StretchedPassphrase};
 use bsv_tx::Network;
@@ -24,8 +25,8 @@ use secrecy::SecretString;
 
 pub use self::error::ConfigError;
 use self::settings::{
-    AuthSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings, WalletSettings,
-    WalletStoreSettings,
+    AuthSettings, HeadersSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings,
+    WalletSettings, WalletStoreSettings,
 };
 pub use self::settings::{StaleCopy, TlsFiles};
 pub use self::shown::ShownSettings;
@@ -48,6 +49,8 @@ pub struct Config {
     pub minerid: Option<MinerIdConfig>,
     /// The wallet service, if it is enabled.
     pub wallet: Option<WalletConfig>,
+    /// Where block headers come from, if the server keeps them.
+    pub headers: Option<SourceNames>,
     /// Names under which a browser may reach the local listeners, besides IP addresses and
     /// `localhost`.
     pub allowed_hosts: Vec<String>,
@@ -275,6 +278,7 @@ impl Config {
             node: node(&settings)?,
             minerid,
             wallet,
+            headers: settings.services.headers.as_ref().map(headers).transpose()?,
             allowed_hosts: settings.allowed_hosts.clone(),
             access,
             log_requests: settings.log.requests,
@@ -451,6 +455,34 @@ fn wallet_store(settings: &WalletStoreSettings) -> Result<PostgresOptions, Confi
         Some(path) => Ok(options.with_password(read(path)?.trim_end_matches(['\r', '\n']))),
         None => Ok(options),
     }
+}
+
+fn headers(settings: &HeadersSettings) -> Result<SourceNames, ConfigError> {
+    let HeadersSettings { urls, peers, allow_http } = settings;
+    let is_usable = |url: &&String| {
+        let uri: Option<hyper::Uri> = url.parse().ok();
+        let is_local = uri.as_ref().and_then(hyper::Uri::host).is_some_and(is_loopback);
+        let is_allowed = url.starts_with("https://") || *allow_http || is_local;
+        is_public_url(url) && is_allowed
+    };
+    if let Some(url) = urls.iter().find(|url| !is_usable(url)) {
+        return Err(ConfigError::BadHeadersUrl(url.clone()));
+    }
+    let is_peer = |peer: &&String| {
+        let authority = peer.parse().ok().filter(|it: &Authority| it.port_u16().is_some());
+        authority.is_some_and(|it| !it.host().is_empty()) && !peer.contains('@')
+    };
+    if let Some(peer) = peers.iter().find(|peer| !is_peer(peer)) {
+        return Err(ConfigError::BadPeer(peer.clone()));
+    }
+    let urls = urls.iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
+    Ok(SourceNames { urls, peers: peers.clone() })
+}
+
+/// Whether a host of a URL is this machine.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+    host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, ConfigError> {

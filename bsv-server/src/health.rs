@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bsv_invoicing::Wallet;
 use bsv_network::NodeRpc;
+use bsv_network::headers::HeaderFollower;
 use bsv_store::check_writable;
 use hyper::StatusCode;
 use serde::Serialize;
@@ -28,6 +29,7 @@ pub(crate) struct Health {
     wallet_dir: Option<PathBuf>,
     failures: Failures,
     node: Option<NodeRpc>,
+    headers: Option<Arc<HeaderFollower>>,
     /// The readiness apart from the wallet's store.
     readiness: Recent<Readiness>,
     /// Whether the wallet's store takes changes.
@@ -61,6 +63,9 @@ pub(crate) struct Readiness {
     pub(crate) node: NodeState,
     /// Whether the node keeps an index of all transactions, if known.
     pub(crate) txindex: Option<bool>,
+    /// Whether the block headers are up to date, if the server keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) headers: Option<HeadersState>,
     /// The identities that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) broken_aliases: Vec<String>,
@@ -88,6 +93,13 @@ pub(crate) enum NodeState {
     Away,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HeadersState {
+    Current,
+    Behind,
+}
+
 /// The part of the result that strangers are told.
 #[derive(Serialize)]
 struct ReadyJson {
@@ -105,10 +117,11 @@ const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Health {
     pub(crate) fn new(stores: &Stores) -> Self {
-        let Stores { config, ids, wallet, failures, node, .. } = stores;
+        let Stores { config, ids, wallet, headers, failures, node, .. } = stores;
         Self {
             ids: ids.clone(),
             wallet: wallet.clone(),
+            headers: headers.clone(),
             failures: failures.clone(),
             minerid_dir: config.minerid.as_ref().map(|minerid| minerid.data_dir.clone()),
             wallet_dir: config.wallet.as_ref().map(|_| config.network_dir.clone()),
@@ -126,6 +139,11 @@ impl Health {
     /// The node, with a short time-out.
     pub(crate) fn node(&self) -> Option<&NodeRpc> {
         self.node.as_ref()
+    }
+
+    /// The block headers, if the server keeps them.
+    pub(crate) fn headers(&self) -> Option<&HeaderFollower> {
+        self.headers.as_deref()
     }
 
     /// Answers a request of an API.
@@ -158,7 +176,11 @@ impl Health {
         let clock = clock.map(|doubt| doubt.name());
         let damaged = self.damaged_stores();
         let (broken_aliases, stale_aliases) = self.ailing_aliases();
-        Readiness { store, damaged, node, txindex, broken_aliases, stale_aliases, clock }
+        let headers = self.headers().map(|headers| match headers.behind() {
+            Some(_) => HeadersState::Behind,
+            None => HeadersState::Current,
+        });
+        Readiness { store, damaged, node, txindex, headers, broken_aliases, stale_aliases, clock }
     }
 
     async fn look_at_wallet(&self) -> StoreState {
@@ -236,10 +258,13 @@ impl<T: Clone> Recent<T> {
 
 impl Readiness {
     /// Whether the service is ready for an API. The identities need no node, but older copies
-    /// make worthless documents. Payments need the node with its index, if a node is configured.
-    /// While the clock is doubted, the wallet is not ready, because invoices do not expire.
+    /// make worthless documents. Payments need the node with its index, if a node is configured, and
+    /// otherwise headers that are up to date, if the server keeps them. While the clock is doubted, the wallet is not ready, because invoices do not expire.
     pub(crate) fn is_ready_for(&self, api: Api) -> bool {
-        let is_node_ready = self.node == NodeState::None || self.txindex == Some(true);
+        let is_node_ready = match self.node {
+            NodeState::None => self.headers != Some(HeadersState::Behind),
+            NodeState::Reachable | NodeState::Away => self.txindex == Some(true),
+        };
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable
             && match api {

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bsv_network::headers::HeaderFollower;
 use bsv_store::DirLock;
 use tokio::time::sleep;
 
@@ -30,6 +31,8 @@ pub struct Instance {
     pub(crate) control: ControlApi,
     pub(crate) access: Access,
     pub(crate) health: Arc<Health>,
+    /// The block headers, if the settings say where they come from.
+    pub(crate) headers: Option<Arc<HeaderFollower>>,
     pub(crate) common_routes: CommonRoutes,
     pub(crate) metrics: Metrics,
     pub(crate) failures: Failures,
@@ -74,7 +77,7 @@ impl Instance {
     fn of(stores: Stores, program: &str) -> Self {
         let health = Arc::new(Health::new(&stores));
         let control = ControlApi::new(Services::new(&stores, program, Arc::clone(&health)));
-        let Stores { config, tokens, ids, wallet, failures, lock, .. } = stores;
+        let Stores { config, tokens, ids, wallet, headers, failures, lock, .. } = stores;
         let access = Access::new(config.access.clone(), tokens);
         let peers = config.wallet.as_ref().map(|wallet| wallet.payments.peers.clone());
         let payers = Peers::new(peers.unwrap_or_default());
@@ -98,6 +101,7 @@ impl Instance {
             control,
             access,
             health,
+            headers,
             failures,
             large_bodies,
             payers,

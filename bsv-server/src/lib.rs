@@ -12,6 +12,7 @@ mod common_routes;
 pub mod config;
 mod config_check;
 pub mod control;
+mod headers;
 mod health;
 pub mod http;
 mod instance;
@@ -53,6 +54,7 @@ pub use config::{
     TlsFiles,
 };
 pub use config_check::{Outcome, Verdict, Verdicts, check_config};
+pub use headers::open_headers;
 pub use http::{TlsError, TlsProblem};
 pub use instance::Instance;
 pub use listeners::HandedSockets;

@@ -6,6 +6,7 @@
 mod counts;
 mod exposition;
 mod format;
+mod headers;
 mod listener;
 mod minerid;
 mod node;
@@ -40,6 +41,9 @@ pub(crate) async fn answer(instance: &Instance, api: Api, headers: &HeaderMap) -
         _ => minerid::write(&mut exposition, instance),
     }
     node::write(&mut exposition, &instance.metrics.node);
+    if let Some(headers) = &instance.headers {
+        headers::write(&mut exposition, headers);
+    }
     process::write(&mut exposition);
     answer::answer(StatusCode::OK, format.content_type(), exposition.finish())
 }

@@ -12,6 +12,7 @@ use bsv_invoicing::webhooks::OwnListeners;
 use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, Wallet, WalletSeed, WalletSettings};
 use bsv_minerid::store::{OpenStoreError, RedbIdentityStore};
 use bsv_network::NodeRpc;
+use bsv_network::headers::{HeaderFileError, HeaderFollower};
 use bsv_store::{
     DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StoreError,
     StretchedPassphrase,
@@ -23,6 +24,7 @@ use tokio::time::sleep;
 use crate::access::{TokenFileError, Tokens};
 use crate::api::Api;
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
+use crate::headers::open_headers;
 use crate::minerid::MinerIds;
 use crate::wallet_store::database;
 
@@ -67,6 +69,9 @@ pub enum OpenError {
     /// The tokens cannot be read.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// The block headers cannot be read.
+    #[error(transparent)]
+    Headers(#[from] HeaderFileError),
     /// The identities cannot be loaded.
     #[error(transparent)]
     MinerId(#[from] bsv_minerid::Error),
@@ -166,6 +171,7 @@ pub(crate) struct Stores {
     pub(crate) keystore: Option<Arc<Keystore>>,
     pub(crate) ids: Option<Arc<MinerIds>>,
     pub(crate) wallet: Option<Arc<Wallet>>,
+    pub(crate) headers: Option<Arc<HeaderFollower>>,
     pub(crate) failures: Failures,
     pub(crate) lock: Arc<DirLock>,
 }
@@ -195,6 +201,7 @@ impl Stores {
         for dir in open_to_others(&own_dirs(&config)) {
             tracing::warn!("{}", open_to_others_text(dir));
         }
+        let headers = open_headers(&config)?.map(Arc::new);
         let node = config.node.clone().map(NodeRpc::new);
         let keystore = match (&config.minerid, &config.wallet) {
             (None, None) => None,
@@ -224,7 +231,7 @@ impl Stores {
             None => None,
         };
         let tokens = Arc::new(open_tokens(&config.network_dir, wallet.clone())?);
-        Ok(Self { config, tokens, node, keystore, ids, wallet, failures, lock })
+        Ok(Self { config, tokens, node, keystore, ids, wallet, headers, failures, lock })
     }
 }
 

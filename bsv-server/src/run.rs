@@ -202,13 +202,19 @@ pub async fn run(launch: Launch, shutdown: impl Future<Output = ()>) -> Result<(
         async { tokio::join!(served, run_services(&instance, services_stopped)) };
     let stores = check_stores(&instance);
     let tokens = instance.access.follow_tokens();
+    let headers = async {
+        if let Some(headers) = &instance.headers {
+            headers.follow().await;
+        }
+    };
     let background = async {
         tokio::join!(
             stores,
             instance.metrics.node.watch(instance.health.node()),
             reread,
             log_events,
-            tokens
+            tokens,
+            headers
         )
     };
     tokio::select! {

@@ -33,6 +33,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             plain_keys: PlainKeys::Allowed,
         },
         node: None,
+        headers: None,
         minerid: None,
         wallet: Some(WalletConfig {
             address: ([127, 0, 0, 1], 0).into(),

@@ -1,5 +1,6 @@
 //! Headers that a real node gives by the network's own protocol.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_network::bsv_tx::{BlockHash, Network};
@@ -16,7 +17,7 @@ const NETWORK: Network = Network::Regtest;
 struct Client {
     runtime: Runtime,
     source: HeaderSource,
-    file: HeaderFile,
+    file: Arc<HeaderFile>,
     directory: tempfile::TempDir,
 }
 
@@ -50,9 +51,9 @@ fn address(node: &Node) -> String {
     format!("{}:{}", node.host, node.peer_port)
 }
 
-fn open(directory: &tempfile::TempDir) -> HeaderFile {
+fn open(directory: &tempfile::TempDir) -> Arc<HeaderFile> {
     let path = directory.path().join("headers");
-    HeaderFile::open(&path, NETWORK, &Checkpoint::of(NETWORK)).unwrap()
+    Arc::new(HeaderFile::open(&path, NETWORK, &Checkpoint::of(NETWORK)).unwrap())
 }
 
 #[test]
@@ -104,6 +105,6 @@ fn the_branch_with_most_work_is_followed_however_deep_it_begins() {
         client.agrees_with(&rival.node);
         assert_eq!(client.file.chain().height_of(&lost), None);
         let length = client.directory.path().join("headers").metadata().unwrap().len();
-        assert_eq!(length, height(&rival.node) * 80);
+        assert_eq!(length, 80 + height(&rival.node) * 80);
     }
 }

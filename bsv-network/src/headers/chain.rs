@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Network};
 
 use super::checkpoint::Checkpoint;
-use super::rules::{Ancestors, HeaderError, HeaderRules, work};
+use super::rules::{Ancestors, HeaderError, HeaderRules, median_time, work};
 
 /// Valid headers from a checkpoint on, and the branch of them with most work. Of two branches with
 /// the same work the first one seen stays.
@@ -62,6 +62,10 @@ pub struct Extended {
     /// How many headers were valid, known ones included. If it is fewer than were given, `refusal`
     /// concerns the next one.
     pub valid: usize,
+    /// How many of them were not known.
+    pub new: usize,
+    /// The height of the last valid one.
+    pub height: Option<u32>,
     /// How the best branch has changed, if it has.
     pub change: Option<Change>,
     /// Why the header after the valid ones was not taken.
@@ -84,8 +88,10 @@ const UNKNOWN: BlockHeader = BlockHeader {
 /// How many headers a source gives at once at most.
 pub(super) const MOST_AT_ONCE: usize = 2_000;
 
-/// How many headers outside of the best branch are kept.
-const MOST_ASIDE: usize = 10_000;
+/// How many headers outside of the best branch are kept, and how many of them remain when there are
+/// more. A branch that a source is about to give has its place among these.
+const MOST_ASIDE: usize = 40_000;
+const KEPT_ASIDE: usize = 20_000;
 
 impl HeaderChain {
     /// A chain that begins at a checkpoint.
@@ -99,10 +105,12 @@ impl HeaderChain {
             checkpoint: checkpoint.height(),
             begins_with_hash: checkpoint.window.is_empty(),
         };
+        let own_work = |header: &BlockHeader| header.target().map_or(0, work);
+        let of_window = checkpoint.window.iter().map(own_work).sum();
         let mut height = chain.lowest;
-        let mut total = 0;
+        let mut total = checkpoint.work.saturating_sub(of_window);
         for header in &checkpoint.window {
-            total += header.target().map_or(0, work);
+            total += own_work(header);
             let place = chain.insert(*header, header.block_hash(), height, total);
             chain.best.push(place);
             height += 1;
@@ -119,6 +127,26 @@ impl HeaderChain {
         let last = &self.headers[self.tip_place()];
         let time = (!self.is_unknown(self.tip_place())).then_some(last.header.time);
         Tip { height: last.height, hash: last.hash, time }
+    }
+
+    /// Whether the block at a height of the best branch has a Merkle root, for
+    /// [`Beef::verify`](bsv_tx::Beef::verify). `None` above the tip. No block below the first header
+    /// whose bytes are known has any.
+    pub fn has_root(&self, height: u32, root: MerkleRoot) -> Option<bool> {
+        let is_root = self.header_at(height).is_some_and(|header| header.merkle_root == root);
+        (height <= self.tip().height).then_some(is_root)
+    }
+
+    /// The median time of the last 11 headers, in seconds since 1970, which nodes compare lock times
+    /// with (BIP 113). `None` if not all of them are known.
+    pub fn median_time(&self) -> Option<u32> {
+        median_time(&Branch { chain: self, parent: self.tip_place() })
+    }
+
+    /// Whether the best branch has the work that the main chain is known to have. A chain that has
+    /// less is not the main chain.
+    pub fn has_least_work(&self) -> bool {
+        self.headers[self.tip_place()].work >= self.rules.least_work
     }
 
     /// The height of the checkpoint.
@@ -165,12 +193,14 @@ impl HeaderChain {
     /// is not valid. `now` is the time of this machine's clock, in seconds since 1970.
     pub fn extend(&mut self, headers: &[BlockHeader], now: u64) -> Extended {
         let before = self.tip_place();
-        let mut extended = Extended { valid: 0, change: None, refusal: None };
+        let known = self.headers.len();
+        let mut extended = Extended { valid: 0, new: 0, height: None, change: None, refusal: None };
         let mut stays = u32::MAX;
         for header in headers {
             match self.add(header, now) {
-                Ok(fork) => {
+                Ok((place, fork)) => {
                     extended.valid += 1;
+                    extended.height = Some(self.headers[place as usize].height);
                     stays = stays.min(fork.unwrap_or(u32::MAX));
                 }
                 Err(refusal) => {
@@ -183,18 +213,40 @@ impl HeaderChain {
             let left = self.headers[before].height.saturating_sub(stays);
             extended.change = Some(Change { stays, left });
         }
+        extended.new = self.headers.len() - known;
         if self.headers.len() > self.best.len() + MOST_ASIDE {
-            self.forget_other_branches();
+            self.forget_old_branches();
         }
         extended
     }
 
-    /// Takes one header. Answers the height of the last header of the best branch that stays, if
-    /// the best branch changes.
-    fn add(&mut self, header: &BlockHeader, now: u64) -> Result<Option<u32>, HeaderError> {
+    /// Makes room for further headers.
+    pub(super) fn reserve(&mut self, headers: usize) {
+        self.headers.reserve_exact(headers);
+        self.by_hash.reserve(headers);
+        self.best.reserve_exact(headers);
+    }
+
+    /// Takes headers that were judged before they were stored, each the child of the one before it,
+    /// until one does not follow or has no proof of work. Answers how many were taken.
+    pub(super) fn load(&mut self, headers: &[BlockHeader]) -> usize {
+        for (taken, header) in headers.iter().enumerate() {
+            let Known { hash: parent, height, work, .. } = self.headers[self.tip_place()];
+            let hash = header.block_hash();
+            let own = self.rules.proved_work(header, hash);
+            let Some(own) = own.filter(|_| header.previous_block == parent) else { return taken };
+            let place = self.insert(*header, hash, height + 1, work.saturating_add(own));
+            self.best.push(place);
+        }
+        headers.len()
+    }
+
+    /// Takes one header. Answers its place, and the height of the last header of the best branch that
+    /// stays, if the best branch changes.
+    fn add(&mut self, header: &BlockHeader, now: u64) -> Result<(u32, Option<u32>), HeaderError> {
         let hash = header.block_hash();
-        if self.by_hash.contains_key(&hash) {
-            return Ok(None);
+        if let Some(place) = self.by_hash.get(&hash) {
+            return Ok((*place, None));
         }
         let parent = self.by_hash.get(&header.previous_block).map(|place| *place as usize);
         let parent = parent.ok_or(HeaderError::UnknownParent(header.previous_block))?;
@@ -206,7 +258,7 @@ impl HeaderChain {
         let work = work.saturating_add(own);
         let is_best = work > self.headers[self.tip_place()].work;
         let place = self.insert(*header, hash, height + 1, work);
-        Ok(is_best.then(|| self.follow(place)))
+        Ok((place, is_best.then(|| self.follow(place))))
     }
 
     /// Makes the branch that ends with a header the best one. Answers the height of the last header
@@ -227,16 +279,31 @@ impl HeaderChain {
         stays
     }
 
-    /// Keeps the best branch only. A source gives other branches again.
-    fn forget_other_branches(&mut self) {
-        let best = std::mem::take(&mut self.best);
-        let headers = best.iter().map(|place| self.headers[*place as usize].clone()).collect();
-        self.headers = headers;
-        self.best = (0..).take(best.len()).collect();
-        self.by_hash = self.headers.iter().map(|known| known.hash).zip(0..).collect();
-        for (child, parent) in self.headers.iter_mut().skip(1).zip(0..) {
-            child.parent = parent;
+    /// Keeps the best branch, and of the others those that were extended last. A source gives the
+    /// others again.
+    fn forget_old_branches(&mut self) {
+        // The place of the last descendant of each header. Children come after their parents.
+        let mut latest: Vec<u32> = (0..).take(self.headers.len()).collect();
+        for (place, known) in self.headers.iter().enumerate().rev() {
+            let parent = known.parent as usize;
+            latest[parent] = latest[parent].max(latest[place]);
         }
+        self.best.iter().for_each(|place| latest[*place as usize] = u32::MAX);
+        let mut aside: Vec<u32> = latest.iter().copied().filter(|it| *it != u32::MAX).collect();
+        aside.sort_unstable_by(|one, other| other.cmp(one));
+        // Of this branch and of older ones, nothing remains.
+        let forgotten = aside.get(KEPT_ASIDE).copied().unwrap_or_default();
+        let mut places = vec![u32::MAX; self.headers.len()];
+        let mut kept = Vec::with_capacity(self.best.len() + KEPT_ASIDE);
+        for (place, known) in std::mem::take(&mut self.headers).into_iter().enumerate() {
+            if latest[place] > forgotten {
+                places[place] = kept.len() as u32;
+                kept.push(Known { parent: places[known.parent as usize], ..known });
+            }
+        }
+        self.headers = kept;
+        self.best.iter_mut().for_each(|place| *place = places[*place as usize]);
+        self.by_hash = self.headers.iter().map(|known| known.hash).zip(0..).collect();
     }
 
     fn insert(&mut self, header: BlockHeader, hash: BlockHash, height: u32, work: u128) -> u32 {

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::time::Duration;
 
 use bsv_tx::BlockHeader;
@@ -5,7 +6,7 @@ use reqwest::{Client, Response};
 
 use super::chain::{Locator, MOST_AT_ONCE};
 use super::file::headers_in;
-use super::source_error::{SourceError, shown};
+use super::source_error::SourceError;
 
 /// A service that gives headers by HTTP: the routes of Chaintracks, version 2
 /// (`/headers.bin`). Arcade serves them too.
@@ -73,12 +74,17 @@ impl Chaintracks {
     }
 
     fn unreachable(&self, error: reqwest::Error) -> SourceError {
-        let reason = error.without_url().to_string();
+        let error = error.without_url();
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            reason.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
         SourceError::Unreachable { name: self.url.clone(), reason }
     }
 
     fn nonsense(&self, reason: &str, body: &[u8]) -> SourceError {
-        let reason = format!("{reason}: {}", shown(body));
-        SourceError::Nonsense { name: self.url.clone(), reason }
+        SourceError::nonsense(&self.url, reason, body)
     }
 }

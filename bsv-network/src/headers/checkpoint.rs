@@ -10,6 +10,8 @@ pub struct Checkpoint {
     pub(super) hash: BlockHash,
     /// The headers up to the block: all that the difficulty of later blocks depends on, or none.
     pub(super) window: Vec<BlockHeader>,
+    /// The work of all headers of the chain up to the block.
+    pub(super) work: u128,
 }
 
 /// The headers make no checkpoint.
@@ -30,6 +32,8 @@ pub enum CheckpointError {
 /// the file that they come from (`mainNet_9.headers` of go-chaintracks and of chaintracks-server).
 const LIVENET: &[u8] = include_bytes!("main-checkpoint-916817.headers");
 const LIVENET_HEIGHT: u32 = 916_817;
+/// As nodes count it.
+const LIVENET_WORK: u128 = 0x168_f8ae_2139_6bd6_00d1_1ab7;
 
 /// The last checkpoint of nodes for the test network.
 const TESTNET: &str = "0000000000170ed0918077bde7b4d36cc4c91be69fa09211f748240dabe047fb";
@@ -56,21 +60,24 @@ impl Checkpoint {
     /// of the first 147 headers after it is not judged.
     pub fn of(network: Network) -> Self {
         match network {
-            Network::Livenet => Self::from_headers(LIVENET_HEIGHT, LIVENET)
+            Network::Livenet => Self::from_headers(LIVENET_HEIGHT, LIVENET, LIVENET_WORK)
                 .expect("the headers that are compiled in make a checkpoint"),
             Network::Testnet => Self {
                 height: TESTNET_HEIGHT,
                 hash: TESTNET.parse().expect("the hash is a constant"),
                 window: Vec::new(),
+                work: 0,
             },
             Network::Regtest => {
-                Self { height: 0, hash: REGTEST.block_hash(), window: vec![REGTEST] }
+                Self { height: 0, hash: REGTEST.block_hash(), window: vec![REGTEST], work: 2 }
             }
         }
     }
 
-    /// Trusts 147 headers, of 80 bytes each, of which the last one has this height.
-    pub fn from_headers(height: u32, bytes: &[u8]) -> Result<Self, CheckpointError> {
+    /// Trusts 147 headers, of 80 bytes each, of which the last one has this height. `work` is the
+    /// work of all headers of the chain up to that one (`chainwork` of a node), or 0 if it is not
+    /// known.
+    pub fn from_headers(height: u32, bytes: &[u8], work: u128) -> Result<Self, CheckpointError> {
         let length = CheckpointError::Length(bytes.len());
         if bytes.len() != WINDOW * BlockHeader::LEN || (height as usize) < WINDOW {
             return Err(length);
@@ -87,7 +94,7 @@ impl Checkpoint {
             window.push(header);
         }
         let hash = window[WINDOW - 1].block_hash();
-        Ok(Self { height, hash, window })
+        Ok(Self { height, hash, window, work })
     }
 
     /// The height of the block.
@@ -138,14 +145,14 @@ mod tests {
         let altered = |at: usize| {
             let mut bytes = LIVENET.to_vec();
             bytes[at] ^= 1;
-            Checkpoint::from_headers(LIVENET_HEIGHT, &bytes)
+            Checkpoint::from_headers(LIVENET_HEIGHT, &bytes, 0)
         };
         assert_eq!(altered(80), Err(CheckpointError::NoProofOfWork(1)));
         let mut swapped = LIVENET.to_vec();
         swapped.copy_within(160..240, 80);
-        let found = Checkpoint::from_headers(LIVENET_HEIGHT, &swapped);
+        let found = Checkpoint::from_headers(LIVENET_HEIGHT, &swapped, 0);
         assert_eq!(found, Err(CheckpointError::Unlinked(1)));
-        let short = Checkpoint::from_headers(LIVENET_HEIGHT, &LIVENET[80..]);
+        let short = Checkpoint::from_headers(LIVENET_HEIGHT, &LIVENET[80..], 0);
         assert_eq!(short, Err(CheckpointError::Length(LIVENET.len() - 80)));
     }
 }

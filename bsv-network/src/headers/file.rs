@@ -1,22 +1,34 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use bsv_tx::{BlockHeader, Network};
 use thiserror::Error;
 
-use super::chain::{Change, Extended, HeaderChain};
+use super::chain::{Extended, HeaderChain};
 use super::checkpoint::Checkpoint;
 
-/// A chain of headers whose best branch is on disk: the headers after the checkpoint, of 80 bytes
-/// each. Sources give again what is lost, so the file may be deleted.
+/// A chain of headers whose best branch is on disk. Sources give again what is lost, so the file may
+/// be deleted.
 ///
-/// The headers are judged anew when the file is opened. What does not follow is cut off.
+/// The file begins with 80 bytes that name the network and the checkpoint. The headers after the
+/// checkpoint follow, of 80 bytes each. Their difficulty is judged before they are stored. When the
+/// file is opened, each one must follow the one before it and have its proof of work. The file is cut
+/// off where one does not.
 #[derive(Debug)]
 pub struct HeaderFile {
-    chain: HeaderChain,
-    file: File,
+    chain: RwLock<HeaderChain>,
+    /// Held while headers are taken, so that one source after the other gives some.
+    disk: Mutex<Disk>,
     path: PathBuf,
+}
+
+/// The file.
+#[derive(Debug)]
+struct Disk {
+    file: File,
+    checkpoint: u32,
     /// How many headers of the best branch are in the file.
     stored: u32,
 }
@@ -35,13 +47,27 @@ pub enum HeaderFileError {
     /// Another process has the file open.
     #[error("{0} is used by another process")]
     InUse(PathBuf),
+    /// The file does not begin as such files do. It is left as it is.
+    #[error("{path} does not hold block headers of {network}: name another file, or remove this one", network = .network.name())]
+    OtherContents {
+        /// The file.
+        path: PathBuf,
+        /// The network.
+        network: Network,
+    },
 }
 
 /// How many headers are read at once.
 const CHUNK: usize = 4_096;
 
+/// How many bytes come before the headers.
+const PREFIX: usize = 80;
+/// How many of them name the network.
+const NAMES: usize = 44;
+
 impl HeaderFile {
-    /// Opens or makes the file. One process at a time may have it open.
+    /// Opens or makes the file. One process at a time may have it open. Headers after another
+    /// checkpoint are removed from it.
     pub fn open(
         path: &Path,
         network: Network,
@@ -55,73 +81,112 @@ impl HeaderFile {
             TryLockError::WouldBlock => HeaderFileError::InUse(path.to_owned()),
             TryLockError::Error(error) => io(error),
         })?;
-        let chain = HeaderChain::new(network, checkpoint);
-        let mut kept = Self { chain, file, path: path.to_owned(), stored: 0 };
-        kept.read().map_err(io)?;
-        Ok(kept)
-    }
-
-    /// The chain.
-    pub fn chain(&self) -> &HeaderChain {
-        &self.chain
-    }
-
-    /// Takes headers like [`HeaderChain::extend`], and stores the best branch. After an
-    /// error the file has fewer headers than the chain. The next call stores them, too.
-    pub fn extend(
-        &mut self,
-        headers: &[BlockHeader],
-        now: u64,
-    ) -> Result<Extended, HeaderFileError> {
-        let extended = self.chain.extend(headers, now);
-        if let Some(change) = extended.change {
-            self.store(change)
-                .map_err(|source| HeaderFileError::Io { path: self.path.clone(), source })?;
+        let mut chain = HeaderChain::new(network, checkpoint);
+        let mut disk = Disk { file, checkpoint: checkpoint.height(), stored: 0 };
+        if !disk.begin(&prefix(network, checkpoint)).map_err(io)? {
+            return Err(HeaderFileError::OtherContents { path: path.to_owned(), network });
         }
+        disk.read(&mut chain).map_err(io)?;
+        Ok(Self { chain: RwLock::new(chain), disk: Mutex::new(disk), path: path.to_owned() })
+    }
+
+    /// The chain. Headers wait while this is held.
+    pub fn chain(&self) -> RwLockReadGuard<'_, HeaderChain> {
+        self.chain.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes headers like [`HeaderChain::extend`], and stores the best branch. This waits for the
+    /// disk. After an error the file has fewer headers than the chain. The next call stores them, too.
+    pub fn extend(&self, headers: &[BlockHeader], now: u64) -> Result<Extended, HeaderFileError> {
+        let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        let extended =
+            self.chain.write().unwrap_or_else(PoisonError::into_inner).extend(headers, now);
+        if let Some(change) = extended.change {
+            disk.stored = disk.stored.min(change.stays - disk.checkpoint);
+        }
+        let bytes = disk.missing(&self.chain());
+        disk.write(&bytes)
+            .map_err(|source| HeaderFileError::Io { path: self.path.clone(), source })?;
         Ok(extended)
     }
+}
 
-    /// Reads what the file holds, and cuts off what does not follow.
-    fn read(&mut self) -> io::Result<()> {
+impl Disk {
+    /// Makes the file begin with a prefix. Answers whether it holds headers of the same network, or
+    /// nothing.
+    fn begin(&mut self, prefix: &[u8; PREFIX]) -> io::Result<bool> {
+        let mut found = [0; PREFIX];
+        let length = read_full(&mut self.file, &mut found)?;
+        // A crash may leave a part of it.
+        let is_cut = length < PREFIX && prefix.starts_with(&found[..length]);
+        if !is_cut && found[..NAMES] != prefix[..NAMES] {
+            return Ok(false);
+        }
+        if length < PREFIX || found != *prefix {
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            self.file.write_all(prefix)?;
+            self.file.sync_data()?;
+        }
+        Ok(true)
+    }
+
+    /// Reads the headers, and cuts off what does not follow.
+    fn read(&mut self, chain: &mut HeaderChain) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        chain.reserve((length / BlockHeader::LEN as u64) as usize);
         let mut bytes = vec![0; CHUNK * BlockHeader::LEN];
         loop {
             let read = read_full(&mut self.file, &mut bytes)?;
             let headers = headers_in(&bytes[..read]);
-            // The headers were not ahead of the clock when they were stored.
-            let Extended { valid, .. } = self.chain.extend(&headers, u64::MAX);
-            if valid < headers.len() || read < bytes.len() {
+            if chain.load(&headers) < headers.len() || read < bytes.len() {
                 break;
             }
         }
-        self.stored = self.chain.tip().height - self.chain.checkpoint_height();
-        self.file.set_len(length_of(self.stored))
+        self.stored = chain.tip().height - self.checkpoint;
+        let used = length_of(self.stored);
+        if used < length { self.file.set_len(used) } else { Ok(()) }
     }
 
-    /// Writes the headers that are new in the best branch, and those that could not be written
-    /// before. A crash in between leaves the beginning of a valid chain, and perhaps a part of a
-    /// header.
-    fn store(&mut self, change: Change) -> io::Result<()> {
-        let checkpoint = self.chain.checkpoint_height();
-        self.stored = self.stored.min(change.stays - checkpoint);
-        let tip = self.chain.tip().height;
+    /// The headers of the best branch that are not in the file.
+    fn missing(&self, chain: &HeaderChain) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for height in checkpoint + self.stored + 1..=tip {
-            if let Some(header) = self.chain.header_at(height) {
+        for height in self.checkpoint + self.stored + 1..=chain.tip().height {
+            if let Some(header) = chain.header_at(height) {
                 header.encode(&mut bytes);
             }
+        }
+        bytes
+    }
+
+    /// Writes headers after those that stay. A crash in between leaves the beginning of a valid
+    /// chain, and perhaps a part of a header.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
         }
         let length = length_of(self.stored);
         self.file.set_len(length)?;
         self.file.seek(SeekFrom::Start(length))?;
-        self.file.write_all(&bytes)?;
+        self.file.write_all(bytes)?;
         self.file.sync_data()?;
-        self.stored = tip - checkpoint;
+        self.stored += (bytes.len() / BlockHeader::LEN) as u32;
         Ok(())
     }
 }
 
+/// The beginning of a file: what it is, the network, and the checkpoint.
+fn prefix(network: Network, checkpoint: &Checkpoint) -> [u8; PREFIX] {
+    let mut prefix = [0; PREFIX];
+    let names = format!("bsv block headers 1\n{}\n", network.name());
+    prefix[..names.len()].copy_from_slice(names.as_bytes());
+    prefix[NAMES..NAMES + 4].copy_from_slice(&checkpoint.height().to_le_bytes());
+    prefix[NAMES + 4..].copy_from_slice(checkpoint.hash().as_bytes());
+    prefix
+}
+
 fn length_of(headers: u32) -> u64 {
-    u64::from(headers) * BlockHeader::LEN as u64
+    PREFIX as u64 + u64::from(headers) * BlockHeader::LEN as u64
 }
 
 /// The complete headers in bytes.
@@ -154,15 +219,15 @@ mod tests {
     fn headers_that_could_not_be_written_are_written_with_the_next_ones() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("headers");
-        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..WINDOW]).unwrap();
-        let mut file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
+        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..WINDOW], 0).unwrap();
+        let file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
         let headers = headers_in(&HEADERS[WINDOW..][..200 * BlockHeader::LEN]);
         file.extend(&headers[..50], u64::MAX).unwrap();
         // As after a failed write.
-        file.chain.extend(&headers[50..100], u64::MAX);
-        file.extend(&headers[100..], u64::MAX).unwrap();
+        file.chain.write().unwrap().extend(&headers[50..100], u64::MAX);
+        file.extend(&headers[..1], u64::MAX).unwrap();
         drop(file);
         let file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
-        assert_eq!(file.chain().tip().height, 900_346);
+        assert_eq!(file.chain().tip().height, 900_246);
     }
 }

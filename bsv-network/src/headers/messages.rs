@@ -1,11 +1,13 @@
 //! The network's own protocol, as far as headers need it.
 
+use std::fmt::Debug;
 use std::io;
+use std::time::Duration;
 
 use bsv_tx::{BlockHeader, DecodeError, Network, Reader, sha256d, write_var_int};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::coop::consume_budget;
+use tokio::time::timeout;
 
 use super::chain::Locator;
 use super::source_error::shown;
@@ -21,6 +23,8 @@ const PREFIX: usize = 4 + COMMAND + 4 + 4;
 const COMMAND: usize = 12;
 /// The longest contents that are read: above 50,000 announcements and 2,000 headers.
 const MOST_BYTES: usize = 2 << 20;
+/// How long a peer may take to receive a message.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A message of a node.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,16 +35,28 @@ pub(super) enum Message {
     },
     Verack,
     Ping(u64),
+    Pong(u64),
     Headers(Vec<BlockHeader>),
     /// The node announces something.
     Inventory,
     Other,
 }
 
+impl Message {
+    pub(super) fn is_announcement(&self) -> bool {
+        matches!(self, Self::Headers(_) | Self::Inventory)
+    }
+}
+
+/// A stream of bytes in both directions.
+trait Stream: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin> Stream for S {}
+
 /// A connection with a node.
 #[derive(Debug)]
 pub(super) struct Wire {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     magic: [u8; 4],
     /// What has arrived.
     arrived: Vec<u8>,
@@ -49,13 +65,16 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, network: Network) -> Self {
+    pub(super) fn new(
+        stream: impl AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static,
+        network: Network,
+    ) -> Self {
         let magic = match network {
             Network::Livenet => [0xe3, 0xe1, 0xf3, 0xe8],
             Network::Testnet => [0xf4, 0xe5, 0xf3, 0xf4],
             Network::Regtest => [0xda, 0xb5, 0xbf, 0xfa],
         };
-        Self { stream, magic, arrived: Vec::new(), read: 0 }
+        Self { stream: Box::new(stream), magic, arrived: Vec::new(), read: 0 }
     }
 
     /// Introduces this client. `now` is in seconds since 1970.
@@ -69,6 +88,10 @@ impl Wire {
         self.send("sendheaders", &[]).await
     }
 
+    pub(super) async fn send_ping(&mut self, nonce: u64) -> io::Result<()> {
+        self.send("ping", &nonce.to_le_bytes()).await
+    }
+
     pub(super) async fn send_pong(&mut self, nonce: u64) -> io::Result<()> {
         self.send("pong", &nonce.to_le_bytes()).await
     }
@@ -78,7 +101,8 @@ impl Wire {
     }
 
     async fn send(&mut self, command: &str, contents: &[u8]) -> io::Result<()> {
-        self.stream.write_all(&message(self.magic, command, contents)).await
+        let message = message(self.magic, command, contents);
+        timeout(SEND_TIMEOUT, self.stream.write_all(&message)).await?
     }
 
     /// The next message. If this is cancelled, nothing is lost.
@@ -128,7 +152,7 @@ fn getheaders(locator: &Locator) -> Vec<u8> {
     contents
 }
 
-fn message(magic: [u8; 4], command: &str, contents: &[u8]) -> Vec<u8> {
+pub(super) fn message(magic: [u8; 4], command: &str, contents: &[u8]) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     let mut name = [0; COMMAND];
     name[..command.len()].copy_from_slice(command.as_bytes());
@@ -187,6 +211,7 @@ fn contents_of(command: &[u8], contents: &[u8]) -> Result<Message, DecodeError> 
         }
         b"verack" => Message::Verack,
         b"ping" => Message::Ping(reader.u64()?),
+        b"pong" => Message::Pong(reader.u64()?),
         b"inv" => Message::Inventory,
         b"headers" => {
             let headers = reader.list(BlockHeader::LEN + 1, |reader| {

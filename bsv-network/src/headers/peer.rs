@@ -1,8 +1,11 @@
+use std::fmt::Debug;
 use std::io;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bsv_tx::{BlockHeader, Network};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::chain::{Locator, MOST_AT_ONCE};
@@ -15,18 +18,57 @@ pub struct Peer {
     wire: Wire,
     name: String,
     /// The height that the node claims to have.
-    claims: i32,
+    claims: u32,
+    /// How many pings were sent.
+    pings: u64,
 }
 
-/// How long connecting, and each answer, may take.
+/// How long connecting with one address, and the greeting, may take.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a node may send nothing until it is asked whether it is there.
+const QUIET: Duration = Duration::from_secs(60);
 
 impl Peer {
-    /// Connects to a node at `address`, which is `host:port`.
+    /// Connects to a node at `address`, which is `host:port`. Of several addresses of the host, the
+    /// first one counts at which a node greets.
     pub async fn connect(network: Network, address: &str) -> Result<Self, SourceError> {
-        let name = address.to_owned();
-        let connected = timeout(TIMEOUT, async {
-            let mut wire = Wire::new(TcpStream::connect(address).await?, network);
+        let mut last = silence(address, GREETING_TIMEOUT);
+        for found in addresses(address).await? {
+            match Self::connect_to(network, address, found).await {
+                Ok(peer) => return Ok(peer),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Connects to a node at an address, which is called `name` in errors.
+    pub(super) async fn connect_to(
+        network: Network,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<Self, SourceError> {
+        let connecting = async {
+            let stream = TcpStream::connect(address).await.map_err(|it| failure(name, &it))?;
+            Self::greet(network, name, stream).await
+        };
+        match timeout(GREETING_TIMEOUT, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(silence(name, GREETING_TIMEOUT)),
+        }
+    }
+
+    /// Greets a node at the other end of a stream, which is called `name` in errors. The greeting may
+    /// take as long as the node likes.
+    pub async fn greet(
+        network: Network,
+        name: &str,
+        stream: impl AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin + 'static,
+    ) -> Result<Self, SourceError> {
+        let mut wire = Wire::new(stream, network);
+        let greeted = async {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
             wire.send_version(now).await?;
             let (mut claims, mut is_acknowledged) = (None, false);
@@ -40,13 +82,10 @@ impl Peer {
                     _ => {}
                 }
             }
-            Ok((wire, claims.unwrap_or_default()))
-        });
-        match connected.await {
-            Ok(Ok((wire, claims))) => Ok(Self { wire, name, claims }),
-            Ok(Err(error)) => Err(failure(&name, &error)),
-            Err(_) => Err(silence(&name)),
-        }
+            Ok(u32::try_from(claims.unwrap_or_default()).unwrap_or_default())
+        };
+        let claims = greeted.await.map_err(|error: io::Error| failure(name, &error))?;
+        Ok(Self { wire, name: name.to_owned(), claims, pings: 0 })
     }
 
     /// The address.
@@ -55,7 +94,7 @@ impl Peer {
     }
 
     /// The height that the node has claimed when the connection began. Nothing proves it.
-    pub fn claimed_height(&self) -> i32 {
+    pub(super) fn claimed_height(&self) -> u32 {
         self.claims
     }
 
@@ -65,40 +104,83 @@ impl Peer {
         &mut self,
         locator: &Locator,
     ) -> Result<Vec<BlockHeader>, SourceError> {
+        let mut answer = None;
+        let mut unknown = None;
         let asked = timeout(TIMEOUT, async {
             self.wire.send_getheaders(locator).await?;
-            loop {
-                match self.wire.receive().await? {
-                    Message::Headers(headers) => {
-                        let headers = in_order(headers, locator);
-                        // Nodes also announce new blocks by their headers.
-                        if headers.is_empty() || follow(&headers, locator) {
-                            return Ok(headers);
-                        }
-                    }
-                    Message::Ping(nonce) => self.wire.send_pong(nonce).await?,
+            // A node answers in the order in which it is asked. It may also announce new blocks by
+            // their headers meanwhile, which are fewer than those of the answer.
+            self.hear_until_pong(|message| {
+                let Message::Headers(headers) = message else { return };
+                let headers = in_order(headers, locator);
+                let longest = answer.as_ref().map_or(0, Vec::len);
+                match headers.first() {
+                    Some(first) if !follows(first, locator) => unknown = Some(first.to_bytes()),
+                    _ if headers.len() >= longest => answer = Some(headers),
                     _ => {}
                 }
-            }
+            })
+            .await
         });
         match asked.await {
-            Ok(answer) => answer.map_err(|error| failure(&self.name, &error)),
-            Err(_) => Err(silence(&self.name)),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(failure(&self.name, &error)),
+            Err(_) => return Err(silence(&self.name, TIMEOUT)),
+        }
+        match (answer, unknown) {
+            (Some(headers), _) => Ok(headers),
+            // A node that is not up to date itself gives no answer.
+            (None, None) => Ok(Vec::new()),
+            (None, Some(first)) => Err(SourceError::nonsense(
+                &self.name,
+                "its headers follow no block that is known",
+                &first,
+            )),
         }
     }
 
-    /// Waits until the node announces something, or closes the connection.
+    /// Waits until the node announces something, or the connection fails. After a minute of silence
+    /// the node is asked whether it is there.
     pub async fn announcement(&mut self) -> Result<(), SourceError> {
         loop {
-            match self.wire.receive().await.map_err(|error| failure(&self.name, &error))? {
-                Message::Headers(_) | Message::Inventory => return Ok(()),
-                Message::Ping(nonce) => {
-                    let sent = self.wire.send_pong(nonce).await;
-                    sent.map_err(|error| failure(&self.name, &error))?;
+            let heard = match timeout(QUIET, self.wire.receive()).await {
+                Ok(Ok(Message::Ping(nonce))) => self.wire.send_pong(nonce).await.map(|()| false),
+                Ok(message) => message.map(|message| message.is_announcement()),
+                Err(_) => {
+                    let mut is_announced = false;
+                    let heard =
+                        self.hear_until_pong(|message| is_announced |= message.is_announcement());
+                    match timeout(TIMEOUT, heard).await {
+                        Ok(heard) => heard.map(|()| is_announced),
+                        Err(_) => return Err(silence(&self.name, TIMEOUT)),
+                    }
                 }
-                _ => {}
+            };
+            if heard.map_err(|error| failure(&self.name, &error))? {
+                return Ok(());
             }
         }
+    }
+
+    /// Sends a ping, and gives what comes before its answer to `take`.
+    async fn hear_until_pong(&mut self, mut take: impl FnMut(Message)) -> io::Result<()> {
+        self.pings += 1;
+        self.wire.send_ping(self.pings).await?;
+        loop {
+            match self.wire.receive().await? {
+                Message::Pong(nonce) if nonce == self.pings => return Ok(()),
+                Message::Ping(nonce) => self.wire.send_pong(nonce).await?,
+                message => take(message),
+            }
+        }
+    }
+}
+
+/// The addresses of `host:port`.
+pub(super) async fn addresses(name: &str) -> Result<Vec<SocketAddr>, SourceError> {
+    match timeout(GREETING_TIMEOUT, lookup_host(name)).await {
+        Ok(found) => Ok(found.map_err(|error| failure(name, &error))?.collect()),
+        Err(_) => Err(silence(name, GREETING_TIMEOUT)),
     }
 }
 
@@ -120,11 +202,9 @@ fn in_order(mut headers: Vec<BlockHeader>, locator: &Locator) -> Vec<BlockHeader
     headers
 }
 
-/// Whether headers follow one of the blocks of a locator.
-fn follow(headers: &[BlockHeader], locator: &Locator) -> bool {
-    headers
-        .first()
-        .is_some_and(|first| locator.iter().any(|(_, hash)| *hash == first.previous_block))
+/// Whether a header follows one of the blocks of a locator.
+fn follows(header: &BlockHeader, locator: &Locator) -> bool {
+    locator.iter().any(|(_, hash)| *hash == header.previous_block)
 }
 
 fn failure(name: &str, error: &io::Error) -> SourceError {
@@ -135,7 +215,98 @@ fn failure(name: &str, error: &io::Error) -> SourceError {
     }
 }
 
-fn silence(name: &str) -> SourceError {
-    let reason = format!("no answer within {} s", TIMEOUT.as_secs());
+fn silence(name: &str, after: Duration) -> SourceError {
+    let reason = format!("no answer within {} s", after.as_secs());
     SourceError::Unreachable { name: name.to_owned(), reason }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use bsv_tx::write_var_int;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::super::chain::HeaderChain;
+    use super::super::checkpoint::Checkpoint;
+    use super::super::messages::{decode, message};
+    use super::*;
+
+    const MAIN: [u8; 4] = [0xe3, 0xe1, 0xf3, 0xe8];
+    /// The headers of blocks 900,000 to 909,999 of the main network.
+    const HEADERS: &[u8] = include_bytes!("../../tests/headers/main-900000-909999.headers");
+
+    /// The message `headers` with some of these headers.
+    fn headers(range: std::ops::Range<usize>) -> Vec<u8> {
+        let mut contents = Vec::new();
+        write_var_int(&mut contents, range.len() as u64);
+        for header in range.map(|index| &HEADERS[index * 80..][..80]) {
+            contents.extend_from_slice(header);
+            contents.push(0);
+        }
+        message(MAIN, "headers", &contents)
+    }
+
+    /// Plays a node that claims a height, and answers `getheaders` with messages, the pong among them where it says
+    /// `None`.
+    pub(in super::super) async fn play(
+        mut stream: DuplexStream,
+        height: i32,
+        messages: Vec<Option<Vec<u8>>>,
+    ) {
+        let mut version = [0; 80].to_vec();
+        version.push(0);
+        version.extend_from_slice(&height.to_le_bytes());
+        stream.write_all(&message(MAIN, "version", &version)).await.unwrap();
+        stream.write_all(&message(MAIN, "verack", &[])).await.unwrap();
+        let mut arrived = Vec::new();
+        loop {
+            while let Some((found, length)) = decode(MAIN, &arrived).unwrap() {
+                arrived.drain(..length);
+                let Message::Ping(nonce) = found else { continue };
+                for message_or_pong in &messages {
+                    let pong = message(MAIN, "pong", &nonce.to_le_bytes());
+                    stream.write_all(message_or_pong.as_ref().unwrap_or(&pong)).await.unwrap();
+                }
+            }
+            if stream.read_buf(&mut arrived).await.unwrap() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// What a peer makes of messages, after block 900,146.
+    async fn answer(messages: Vec<Option<Vec<u8>>>) -> Result<Vec<BlockHeader>, SourceError> {
+        let (ours, theirs) = duplex(1 << 20);
+        tokio::spawn(play(theirs, 909_999, messages));
+        let mut peer = Peer::greet(Network::Livenet, "node", ours).await.unwrap();
+        assert_eq!(peer.claimed_height(), 909_999);
+        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..147 * 80], 0).unwrap();
+        let locator = HeaderChain::new(Network::Livenet, &checkpoint).locator(None);
+        peer.headers_after(&locator).await
+    }
+
+    #[tokio::test]
+    async fn an_announcement_is_no_answer() {
+        let length = |answer: Result<Vec<_>, _>| answer.unwrap().len();
+        // The announcement of a block that follows what is known comes before the answer, or after.
+        let early = answer(vec![Some(headers(147..148)), Some(headers(147..447)), None]);
+        assert_eq!(length(early.await), 300);
+        let late = answer(vec![Some(headers(147..447)), Some(headers(147..148)), None]);
+        assert_eq!(length(late.await), 300);
+        // One that follows nothing.
+        let other = answer(vec![Some(headers(900..901)), Some(headers(0..0)), None]);
+        assert_eq!(length(other.await), 0);
+        let later = answer(vec![None, Some(headers(147..148))]);
+        assert_eq!(length(later.await), 0);
+        let nonsense = answer(vec![Some(headers(900..910)), None]).await.unwrap_err();
+        assert!(matches!(nonsense, SourceError::Nonsense { .. }), "{nonsense}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_is_silent_for_long_is_asked_whether_it_is_there() {
+        let (ours, theirs) = duplex(1 << 20);
+        tokio::spawn(play(theirs, 909_999, Vec::new()));
+        let mut peer = Peer::greet(Network::Livenet, "node", ours).await.unwrap();
+        let error = peer.announcement().await.unwrap_err();
+        assert!(error.to_string().contains("no answer within 30 s"), "{error}");
+    }
 }

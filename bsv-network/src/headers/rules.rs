@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// The rules of one network for headers: those of nodes 1.2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeaderRules {
+pub(super) struct HeaderRules {
     /// The easiest target, in compact form.
     easiest: u32,
     /// Whether the difficulty follows the work of the last 144 blocks.
@@ -13,6 +13,9 @@ pub struct HeaderRules {
     eases: bool,
     /// The height from which the version must be 4 or above (BIP 65).
     version_four_from: u32,
+    /// The work that the main chain is known to have (`nMinimumChainWork`). 0 for the test network:
+    /// the work below its checkpoint is not known.
+    pub(super) least_work: u128,
 }
 
 /// The seconds by which a header may be ahead of our clock.
@@ -82,25 +85,28 @@ pub(super) trait Ancestors {
 
 impl HeaderRules {
     /// The rules of a network.
-    pub fn of(network: Network) -> Self {
+    pub(super) fn of(network: Network) -> Self {
         match network {
             Network::Livenet => Self {
                 easiest: 0x1d00_ffff,
                 adjusts: true,
                 eases: false,
                 version_four_from: 388_381,
+                least_work: 0xa0_f306_4330_647e_2f6c_4828,
             },
             Network::Testnet => Self {
                 easiest: 0x1d00_ffff,
                 adjusts: true,
                 eases: true,
                 version_four_from: 581_885,
+                least_work: 0,
             },
             Network::Regtest => Self {
                 easiest: 0x207f_ffff,
                 adjusts: false,
                 eases: false,
                 version_four_from: 1_351,
+                least_work: 0,
             },
         }
     }
@@ -119,13 +125,7 @@ impl HeaderRules {
         {
             return Err(HeaderError::Difficulty { stated: header.bits, required });
         }
-        // Numbers with the most significant byte first have the order of their bytes.
-        let target =
-            header.target().filter(|target| *target <= self.easiest_target().to_be_bytes());
-        let target = target.ok_or(HeaderError::NoProofOfWork)?;
-        if hash.to_display_bytes() > target {
-            return Err(HeaderError::NoProofOfWork);
-        }
+        let work = self.proved_work(header, hash).ok_or(HeaderError::NoProofOfWork)?;
         if let Some(median) = median_time(ancestors)
             && header.time <= median
         {
@@ -137,7 +137,17 @@ impl HeaderRules {
         if u64::from(header.time) > now.saturating_add(MOST_AHEAD) {
             return Err(HeaderError::TooNew(header.time));
         }
-        Ok(work(target))
+        Ok(work)
+    }
+
+    /// The header's own work. `None` if it has no proof of work, or its target is easier than the
+    /// network allows.
+    pub(super) fn proved_work(&self, header: &BlockHeader, hash: BlockHash) -> Option<u128> {
+        let target = header.target()?;
+        // Numbers with the most significant byte first have the order of their bytes.
+        let is_proved =
+            hash.to_display_bytes() <= target && target <= self.easiest_target().to_be_bytes();
+        is_proved.then(|| work(target))
     }
 
     /// The target that a header of this time must state, in compact form. `None` if too few headers
@@ -189,7 +199,7 @@ fn suitable(ancestors: &impl Ancestors, below: u32) -> Option<(&BlockHeader, u12
 
 /// The median of the times of the last 11 headers, or of all if the chain is shorter. `None` if
 /// headers of these are not known.
-fn median_time(ancestors: &impl Ancestors) -> Option<u32> {
+pub(super) fn median_time(ancestors: &impl Ancestors) -> Option<u32> {
     let mut times = [0; MEDIAN_OF];
     let count = MEDIAN_OF.min(ancestors.height() as usize + 1);
     for (below, time) in (0..).zip(&mut times[..count]) {
@@ -221,18 +231,84 @@ mod tests {
 
     use super::*;
 
+    fn header(time: u32, bits: u32) -> BlockHeader {
+        let nothing = [0; 32];
+        let previous_block = BlockHash::from_bytes(nothing);
+        let merkle_root = MerkleRoot::from_bytes(nothing);
+        BlockHeader { version: 4, previous_block, merkle_root, time, bits, nonce: 0 }
+    }
+
+    /// Headers of the test network, which need not belong together.
+    struct Headers(Vec<(BlockHeader, u128)>);
+
+    impl Headers {
+        /// As many as the difficulty depends on, at intervals of `spacing` seconds.
+        fn every(spacing: u32, bits: u32) -> Self {
+            let mut total = 0;
+            let headers = (0..WINDOW as u32).map(|index| {
+                let header = header(1_500_000_000 + index * spacing, bits);
+                total += work(header.target().unwrap());
+                (header, total)
+            });
+            Self(headers.collect())
+        }
+
+        fn required_after(&self, seconds: u32) -> Option<u32> {
+            let time = self.0.last().unwrap().0.time + seconds;
+            HeaderRules::of(Network::Testnet).required(self, time)
+        }
+    }
+
+    impl Ancestors for Headers {
+        fn height(&self) -> u32 {
+            1_200_000
+        }
+
+        fn get(&self, below: u32) -> Option<(&BlockHeader, u128)> {
+            let place = self.0.len().checked_sub(1 + below as usize)?;
+            self.0.get(place).map(|(header, work)| (header, *work))
+        }
+    }
+
+    #[test]
+    fn on_the_test_network_20_minutes_without_a_block_allow_the_easiest_target() {
+        let (easiest, hard) = (0x1d00_ffff, 0x1b01_0000);
+        let headers = Headers::every(600, hard);
+        assert_eq!(headers.required_after(1_201), Some(easiest));
+        // The blocks came at the rate that is aimed at.
+        assert_eq!(headers.required_after(1_200), Some(hard));
+        // An easy block leaves the difficulty of the next one to the work of the others.
+        let mut headers = Headers::every(600, hard);
+        let (last, total) = *headers.0.last().unwrap();
+        headers.0.remove(0);
+        headers.0.push((header(last.time + 1_201, easiest), total + 0x1_0001_0001));
+        assert_eq!(headers.required_after(1_201), Some(easiest));
+        let required = target_of(headers.required_after(1_200).unwrap());
+        assert!(required < target_of(hard) * U256::from(2), "{required}");
+        // Blocks that come fast are made harder, but never by more than twice, and never easier than
+        // the network allows.
+        let harder = target_of(Headers::every(1, hard).required_after(600).unwrap());
+        let half = target_of(hard) / U256::from(2);
+        assert!(harder <= half && harder > half - half / U256::from(1_000), "{harder}");
+        assert_eq!(Headers::every(6_000, easiest).required_after(600), Some(easiest));
+    }
+
+    #[test]
+    fn on_the_test_network_the_first_headers_after_the_checkpoint_need_no_difficulty() {
+        let mut headers = Headers::every(600, 0x1b01_0000);
+        headers.0.remove(0);
+        assert_eq!(headers.required_after(1_200), None);
+        assert_eq!(headers.required_after(1_201), Some(0x1d00_ffff));
+    }
+
+    fn target_of(bits: u32) -> U256 {
+        U256::from_be_bytes(header(0, bits).target().unwrap())
+    }
+
     #[test]
     fn compact_forms_are_those_of_nodes() {
-        let target = |bits| {
-            let nothing = [0; 32];
-            let previous_block = BlockHash::from_bytes(nothing);
-            let merkle_root = MerkleRoot::from_bytes(nothing);
-            let header =
-                BlockHeader { version: 4, previous_block, merkle_root, time: 0, bits, nonce: 0 };
-            U256::from_be_bytes(header.target().unwrap())
-        };
         for bits in [0x1d00_ffff, 0x207f_ffff, 0x1825_68ff, 0x0123_0000, 0x0200_8000, 0x0500_9234] {
-            assert_eq!(compact(target(bits)), bits, "{bits:#x}");
+            assert_eq!(compact(target_of(bits)), bits, "{bits:#x}");
         }
         assert_eq!(compact(U256::from(0x80)), 0x0200_8000);
         assert_eq!(compact(U256::ZERO), 0);

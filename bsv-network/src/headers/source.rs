@@ -1,7 +1,10 @@
-use bsv_tx::BlockHeader;
-use thiserror::Error;
+use std::sync::Arc;
 
-use super::chain::Locator;
+use bsv_tx::{BlockHash, BlockHeader};
+use thiserror::Error;
+use tokio::task::spawn_blocking;
+
+use super::chain::{Extended, Locator, MOST_AT_ONCE};
 use super::chaintracks::Chaintracks;
 use super::file::{HeaderFile, HeaderFileError};
 use super::peer::Peer;
@@ -52,6 +55,11 @@ pub struct CaughtUp {
     pub valid: usize,
     /// How many headers have left the best branch, at the deepest reorganisation.
     pub left: u32,
+    /// The height of the highest one.
+    pub height: Option<u32>,
+    /// Whether the next one is more than two hours ahead of this machine's clock
+    /// ([`HeaderError::TooNew`]), so that it may be taken later.
+    pub is_ahead: bool,
 }
 
 impl HeaderSource {
@@ -75,39 +83,70 @@ impl HeaderSource {
         }
     }
 
-    /// Asks until the source has no further headers, and stores those that are valid. `now` answers
-    /// the time of this machine's clock, in seconds since 1970.
+    /// Asks until the source has no further headers, and stores those that are valid. Several sources
+    /// may do so at once. `now` answers the time of this machine's clock, in seconds since 1970.
     pub async fn catch_up(
         &mut self,
-        file: &mut HeaderFile,
+        file: &Arc<HeaderFile>,
         now: impl Fn() -> u64,
     ) -> Result<CaughtUp, CatchUpError> {
-        let mut caught_up = CaughtUp::default();
-        let mut useless = 0;
-        let mut last = None;
-        loop {
-            let headers = self.headers_after(&file.chain().locator(last)).await?;
-            let Some(given) = headers.last().map(BlockHeader::block_hash) else {
-                return Ok(caught_up);
-            };
-            let extended = file.extend(&headers, now())?;
-            caught_up.valid += extended.valid;
-            if let Some(change) = extended.change {
-                caught_up.left = caught_up.left.max(change.left);
-                useless = 0;
-            } else {
-                useless += headers.len();
-            }
-            if let Some(refusal) = extended.refusal {
-                return Err(CatchUpError::Refused { name: self.name().to_owned(), refusal });
-            }
-            if useless > MOST_USELESS {
-                return Err(CatchUpError::Useless { name: self.name().to_owned() });
-            }
-            if last == Some(given) {
-                return Ok(caught_up);
-            }
-            last = Some(given);
+        let mut answers = Answers::default();
+        while answers.take_next(self, file, now()).await? {}
+        Ok(answers.caught_up)
+    }
+}
+
+/// The answers of a source, from which it is asked for more.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    pub(super) caught_up: CaughtUp,
+    /// How many new headers have come since the best branch changed.
+    useless: usize,
+    /// The height and the hash of the last header.
+    last: Option<(u32, BlockHash)>,
+    /// Whether the last answer had as many headers as fit, and some of them were new.
+    pub(super) is_full: bool,
+}
+
+impl Answers {
+    /// Asks once, and stores what is valid. Answers whether the source may have more.
+    pub(super) async fn take_next(
+        &mut self,
+        source: &mut HeaderSource,
+        file: &Arc<HeaderFile>,
+        now: u64,
+    ) -> Result<bool, CatchUpError> {
+        let locator = file.chain().locator(self.last.map(|(_, hash)| hash));
+        let headers = source.headers_after(&locator).await?;
+        let Some(given) = headers.last().map(BlockHeader::block_hash) else { return Ok(false) };
+        let is_full = headers.len() + 1 >= MOST_AT_ONCE;
+        let taker = Arc::clone(file);
+        let taken = spawn_blocking(move || taker.extend(&headers, now)).await;
+        let Extended { valid, new, height, change, refusal } =
+            taken.expect("the task neither panics nor is cancelled")?;
+        let caught_up = &mut self.caught_up;
+        caught_up.valid += valid;
+        caught_up.height = caught_up.height.max(height);
+        self.useless += new;
+        self.is_full = is_full && new > 0;
+        if let Some(change) = change {
+            caught_up.left = caught_up.left.max(change.left);
+            self.useless = 0;
         }
+        match refusal {
+            Some(HeaderError::TooNew(_)) => caught_up.is_ahead = true,
+            Some(refusal) => {
+                return Err(CatchUpError::Refused { name: source.name().to_owned(), refusal });
+            }
+            None if self.useless > MOST_USELESS => {
+                return Err(CatchUpError::Useless { name: source.name().to_owned() });
+            }
+            None => {}
+        }
+        // A source that answers with what it gave before has no more.
+        let last = height.map(|height| (height, given));
+        let is_higher = height > self.last.map(|(height, _)| height);
+        self.last = last;
+        Ok(is_higher && refusal.is_none())
     }
 }

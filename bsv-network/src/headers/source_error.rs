@@ -21,6 +21,13 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// What is wrong with an answer.
+    pub(super) fn nonsense(name: &str, reason: &str, answer: &[u8]) -> Self {
+        Self::Nonsense { name: name.to_owned(), reason: format!("{reason}: {}", shown(answer)) }
+    }
+}
+
 /// The first bytes of an answer, for a log.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);

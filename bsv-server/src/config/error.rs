@@ -62,6 +62,15 @@ pub enum ConfigError {
     /// A text is not the origin of a web page.
     #[error("payments.page.embedders: \"{0}\" is not an origin such as https://shop.example")]
     BadOrigin(String),
+    /// A text is not the URL of a service that gives headers.
+    #[error(
+        "services.headers.urls: \"{0}\" is not a URL such as https://arcade.example/chaintracks/v2; http is for this \
+         machine, or needs services.headers.allowHttp = true"
+    )]
+    BadHeadersUrl(String),
+    /// A text is not the address of a node.
+    #[error("services.headers.peers: \"{0}\" is not an address such as node.example:8333")]
+    BadPeer(String),
     /// The value is the placeholder that `config show` prints instead of a secret.
     #[error("{0}: config show does not print secrets: replace the placeholder by the secret")]
     Redacted(&'static str),

@@ -46,6 +46,7 @@ pub(super) struct Settings {
     pub(super) wallet: WalletSettings,
     pub(super) payments: PaymentsSettings,
     pub(super) webhooks: WebhooksSettings,
+    pub(super) services: ServicesSettings,
     pub(super) auth: AuthSettings,
     pub(super) log: LogSettings,
     pub(super) metrics: MetricsSettings,
@@ -75,6 +76,7 @@ impl Default for Settings {
             wallet: WalletSettings::default(),
             payments: PaymentsSettings::default(),
             webhooks: WebhooksSettings::default(),
+            services: ServicesSettings::default(),
             auth: AuthSettings::default(),
             log: LogSettings::default(),
             metrics: MetricsSettings::default(),
@@ -299,6 +301,22 @@ impl Default for PageSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct WebhooksSettings {
     pub(super) allow_networks: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct ServicesSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) headers: Option<HeadersSettings>,
+}
+
+/// Where block headers come from. Without any name: from nodes that the seeds of the network name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct HeadersSettings {
+    pub(super) urls: Vec<String>,
+    pub(super) peers: Vec<String>,
+    pub(super) allow_http: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

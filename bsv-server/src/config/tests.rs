@@ -263,3 +263,24 @@ fn paths_in_a_file_are_relative_to_its_directory() {
         [(); 3].map(|()| Some(files.clone()))
     );
 }
+
+#[test]
+fn headers_are_kept_where_the_settings_say_so() {
+    assert_eq!(config(json!({})).unwrap().headers, None);
+    let headers = |settings: Value| config(json!({"services": {"headers": settings}}));
+    assert_eq!(headers(json!({})).unwrap().headers, Some(SourceNames::default()));
+    let url = "https://a.example/chaintracks/v2";
+    let urls = json!([format!("{url}/"), "http://127.0.0.1:1", "http://[::1]:1/a"]);
+    let found = headers(json!({"urls": urls, "peers": ["a.example:8333", "[::1]:8333"]})).unwrap();
+    let found = found.headers.unwrap();
+    assert_eq!((found.urls[0].as_str(), found.peers.len()), (url, 2));
+    let plain = json!(["http://10.0.0.1/v2"]);
+    assert!(headers(json!({"urls": plain})).is_err());
+    assert!(headers(json!({"urls": plain, "allowHttp": true})).is_ok());
+    for url in ["ftp://a.example", "https://user:key@a.example", "a.example", "https://a/?key=1"] {
+        assert!(headers(json!({"urls": [url], "allowHttp": true})).is_err(), "{url}");
+    }
+    for peer in ["a.example", "a.example:port", "https://a.example:1", ":8333", "a@b:1"] {
+        assert!(headers(json!({"peers": [peer]})).is_err(), "{peer}");
+    }
+}

@@ -13,6 +13,7 @@ use super::audit;
 use super::identities::{alarms, describe};
 use super::managed::Services;
 use crate::api::Api;
+use crate::headers;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
 use crate::opening::{open_to_others, open_to_others_text};
@@ -35,6 +36,8 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     let mut attention: Vec<_> = managed.failures().map(str::to_owned).collect();
     attention.extend(of_readiness(&readiness));
     attention.extend(open_to_others(&managed.dirs).map(open_to_others_text));
+    let headers = managed.health.headers();
+    attention.extend(headers.map(headers::attention).into_iter().flatten());
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_invoices(wallet.as_ref()));
@@ -54,6 +57,8 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
             "hash": tip.as_ref().map(|(tip, _)| tip.hash.to_string()),
             "tipAgeSeconds": tip.as_ref().map(|(_, age)| age),
         },
+        "headers": headers.map(headers::describe),
+        "services": headers.map(headers::describe_sources).unwrap_or_default(),
         "stores": { "state": readiness.store, "damaged": readiness.damaged },
         "clock": readiness.clock,
         "keystore": { "isSealed": is_sealed },

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use bsv_tests::build::{cli_program, server_program};
 use bsv_tests::{Done, Site};
 
-const NOUNS: [(&str, &[&str]); 21] = [
+const NOUNS: [(&str, &[&str]); 22] = [
     ("init", &[]),
     ("status", &[]),
     ("invoice", &["create", "show", "list", "payments", "settlement", "mark", "delete", "refund"]),
@@ -68,6 +68,7 @@ const NOUNS: [(&str, &[&str]); 21] = [
     ("audit", &["list", "verify"]),
     ("books", &["verify", "rows"]),
     ("store", &["move", "accept-loss"]),
+    ("headers", &["status", "verify", "sync"]),
     ("config", &["show", "check"]),
     ("completions", &[]),
 ];

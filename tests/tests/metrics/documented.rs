@@ -28,10 +28,13 @@ pub(crate) fn told() -> BTreeSet<String> {
     node.mine(1);
     let mut site = Site::on(&node);
     site.set("metrics", json!({"balance": true}));
+    let peer = format!("{}:{}", node.host, node.peer_port);
+    site.set("services", json!({"headers": {"peers": [peer]}}));
     let server = site.server();
     let mut told = BTreeSet::new();
     for listener in [server.wallet(), server.minerid()] {
         crate::metrics::wait_for(listener, "bsv_node_reachable", 1.0);
+        crate::metrics::wait_for(listener, "bsv_headers_height", 1.0);
         told.extend(Metrics::of(listener).types().map(|(name, _)| name.to_owned()));
     }
     told

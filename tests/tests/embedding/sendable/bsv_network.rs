@@ -1,5 +1,6 @@
-use bsv_network::headers::{Chaintracks, HeaderSource, Locator, Peer};
+use bsv_network::headers::{Chaintracks, HeaderFollower, HeaderSource, Locator, Peer};
 use bsv_network::{BlockStream, NodeRpc, TransactionFeed};
+use tokio::net::TcpStream;
 
 use super::{any, is_send};
 
@@ -58,8 +59,13 @@ pub(super) fn headers(
     service: &Chaintracks,
     peer: &mut Peer,
     locator: &Locator,
+    follower: &HeaderFollower,
+    stream: TcpStream,
 ) {
     is_send(Peer::connect(any(), any()));
+    is_send(Peer::greet(any(), any(), stream));
+    is_send(follower.follow());
+    is_send(follower.catch_up());
     is_send(peer.headers_after(locator));
     is_send(peer.announcement());
     is_send(service.headers_after(locator));
