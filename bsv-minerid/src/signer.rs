@@ -11,7 +11,9 @@ pub trait Signer: fmt::Debug + Send + Sync {
     /// The public key that verifies the signatures.
     fn public_key(&self) -> PublicKey;
 
-    /// Signs a digest of 32 bytes. The caller waits for the answer.
+    /// Signs a digest of 32 bytes. The caller waits for the answer. Nodes before 1.2.0 ignore an
+    /// identity with a signature of fewer than [`MIN_SIGNATURE_LEN`](bsv_tx::MIN_SIGNATURE_LEN)
+    /// bytes.
     fn sign(&self, digest: &[u8; 32]) -> Result<Signature, SignerError>;
 }
 

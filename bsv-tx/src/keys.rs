@@ -9,6 +9,10 @@ use crate::base58check;
 use crate::hash::hash160;
 use crate::network::Network;
 
+/// The length of the shortest signature that nodes of all versions take in a miner-info script or a
+/// coinbase reference, in bytes. Nodes before 1.2.0 ignore an identity with a shorter one.
+pub const MIN_SIGNATURE_LEN: usize = 69;
+
 /// Why text or bytes are not a key or a signature. The messages never repeat the input.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -87,9 +91,20 @@ impl PrivateKey {
         self.with_secret(|secret| PublicKey(secp256k1::PublicKey::from_secret_key(secret)))
     }
 
-    /// Signs a 32-byte digest. The nonce follows RFC 6979, and S is low.
+    /// Signs a 32-byte digest. The nonce follows RFC 6979, and S is low. About one signature in 30,000
+    /// would be shorter than [`MIN_SIGNATURE_LEN`]. It is made with the next nonce instead: a counter
+    /// is the additional data of RFC 6979, section 3.6.
     pub fn sign(&self, digest: &[u8; 32]) -> Signature {
-        self.with_secret(|secret| Signature(ecdsa::sign(Message::from_digest(*digest), secret)))
+        let message = Message::from_digest(*digest);
+        self.with_secret(|secret| {
+            let mut signature = ecdsa::sign(message, secret);
+            let mut data = [0; 32];
+            while signature.serialize_der().len() < MIN_SIGNATURE_LEN {
+                data[0] += 1;
+                signature = ecdsa::sign_with_noncedata(message, secret, &data);
+            }
+            Signature(signature)
+        })
     }
 
     fn with_secret<T>(&self, operation: impl FnOnce(&SecretKey) -> T) -> T {
@@ -212,6 +227,8 @@ impl FromStr for Signature {
 mod tests {
     use super::*;
 
+    /// The number of a digest whose plain signature by this key is short.
+    const SHORT: u32 = 34_485;
     const WIF: &str = "L3d7a2ekpLcb3Dtfey3PWXVA7nFoEzDapBs6RedZ9GFcqHJxtgu4";
 
     #[test]
@@ -230,6 +247,23 @@ mod tests {
             let error = PrivateKey::from_wif(bad, Network::Livenet).unwrap_err();
             assert_eq!(error, KeyError::Wif, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_signature_that_old_nodes_would_ignore_is_made_with_another_nonce() {
+        let key = PrivateKey::from_wif(WIF, Network::Livenet).unwrap();
+        let digest = |number: u32| {
+            let mut digest = [0; 32];
+            digest[..4].copy_from_slice(&number.to_le_bytes());
+            digest
+        };
+        let plain = |digest| key.with_secret(|it| ecdsa::sign(Message::from_digest(digest), it));
+        let short = digest(SHORT);
+        assert_eq!(plain(short).serialize_der().len(), 68);
+        let signature = key.sign(&short);
+        assert!((69..=72).contains(&signature.to_der().len()));
+        assert!(key.public_key().verify(&short, &signature));
+        assert_eq!(key.sign(&digest(0)), Signature(plain(digest(0))));
     }
 
     #[test]

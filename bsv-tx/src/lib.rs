@@ -29,7 +29,7 @@ pub use extended_keys::{ExtendedPrivateKey, ExtendedPublicKey};
 pub use form::{FormedTransaction, TransactionForm};
 pub use hash::{BlockHash, HashParseError, MerkleRoot, Txid, hash160, sha256, sha256d};
 pub use header::BlockHeader;
-pub use keys::{KeyError, PrivateKey, PublicKey, Signature};
+pub use keys::{KeyError, MIN_SIGNATURE_LEN, PrivateKey, PublicKey, Signature};
 pub use merkle::{MerkleBranch, MerkleTree, Sibling};
 pub use network::{Network, NetworkParseError};
 pub use script::{
