@@ -3,10 +3,10 @@
 
 use crate::ledger::Books;
 use crate::ledger::effects::transaction;
+use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    Attention, Contested, Engine, FollowedTip, Incoming, Invoices, ReceivedFor, Rules,
-    WalletStoreError, try_all,
+    Attention, Contested, Engine, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError, try_all,
 };
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
@@ -33,11 +33,6 @@ pub(crate) fn needs_attention(invoice: &Invoice, received: Received) -> bool {
     let asked = if invoice.payment_received_at.is_some() { invoice.satoshis } else { 0 };
     let is_open = received.contested > 0 || received.left() > asked;
     invoice.deleted_at.is_none() && is_open
-}
-
-/// The height up to which the chain was followed.
-pub(crate) fn followed_height(rows: &dyn Engine) -> Result<u32, WalletStoreError> {
-    Ok(rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height))
 }
 
 /// How many payments that the network no longer shows are searched for the one that has been gone the

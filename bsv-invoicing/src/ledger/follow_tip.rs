@@ -1,7 +1,9 @@
 //! The chain was followed up to a block.
 
 use crate::ledger::rows::Order::Ascending;
-use crate::ledger::rows::{FollowedBlock, FollowedTip, Immature, WalletStoreError, try_all};
+use crate::ledger::rows::{
+    Engine, FollowedBlock, FollowedTip, Immature, WalletStoreError, try_all,
+};
 use crate::ledger::{Books, Command};
 use crate::model::receipt::ReceiptKey;
 
@@ -33,4 +35,9 @@ impl Command for FollowTip {
         try_all(matured, |((height, key), ())| books.mature(height, key))?;
         Ok(is_full)
     }
+}
+
+/// The height up to which the chain was followed.
+pub(crate) fn followed_height(rows: &dyn Engine) -> Result<u32, WalletStoreError> {
+    Ok(rows.get::<FollowedTip>(&())?.map_or(0, |tip| tip.height))
 }

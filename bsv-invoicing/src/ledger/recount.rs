@@ -2,7 +2,7 @@
 //! Strangers may send any number.
 
 use crate::ledger::Books;
-use crate::ledger::attention::followed_height;
+use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds,
