@@ -34,7 +34,7 @@ impl Command for Sweep {
             let invoice = books.invoice(expiry.1)?;
             let expired = invoice.filter(|it| it.state(end) == InvoiceState::Expired);
             if let Some(invoice) = expired {
-                let expired = Invoice { expired_at: Some(at), ..invoice };
+                let expired = Invoice { expired_at: Some(end), ..invoice };
                 books.rows.put::<Invoices>(expiry.1, &expired)?;
                 books.tell_standing(at, EventKind::InvoiceExpired, expiry.1)?;
             }

@@ -150,11 +150,16 @@ impl Invoice {
     pub fn state(&self, now: Timestamp) -> InvoiceState {
         if self.paid_at(now).is_some() {
             InvoiceState::Paid
-        } else if self.expired_at.is_some() || (self.expires_at <= now && !self.is_held()) {
+        } else if self.has_expired(now) || (self.expires_at <= now && !self.is_held()) {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
         }
+    }
+
+    /// Whether it is recorded that it expired at `now` or before.
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expired_at.is_some_and(|time| time <= now)
     }
 
     /// Whether the outcome of a payment, or a block, decides whether it expires.

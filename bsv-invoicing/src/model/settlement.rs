@@ -137,16 +137,16 @@ impl PaymentRules {
         self.counting(satoshis, if is_paid { received.once_mined() } else { received })
     }
 
-    /// The part of `received` that counts towards an invoice of this amount. Money that was refunded
-    /// before the invoice was paid does not count: what is left cannot pay more than it is worth.
+    /// The part of `received` that counts towards an invoice of this amount, less what was refunded
+    /// before the invoice was paid. Nobody knows which part a refund has sent back, so it is taken off
+    /// what counts: money that may not count yet never makes up for it.
     pub fn counting(&self, satoshis: u64, received: Received) -> u64 {
         let amount = |it: Counting| if self.needs_block(satoshis) { it.mined } else { it.sum() };
         let late = match self.late {
             LatePayments::Hold => 0,
             LatePayments::Accept => amount(received.late),
         };
-        let left = received.sum().saturating_sub(received.refunded_before);
-        amount(received.in_time).saturating_add(late).min(left)
+        amount(received.in_time).saturating_add(late).saturating_sub(received.refunded_before)
     }
 
     /// Whether an invoice of this amount that is paid stays paid. Payments that were in blocks count
@@ -428,11 +428,12 @@ mod tests {
             |refunded_before, received: Received| Received { refunded_before, ..received };
         assert_eq!(accepting.due(5000, refunded(4000, received(4000, 0, 1000))), 4000);
         assert_eq!(accepting.due(5000, refunded(4000, received(4000, 0, 5000))), 0);
-        // The refund is taken off what does not count first.
+        // What does not count never makes up for a refund.
         let strict = PaymentRules::default();
-        assert_eq!(strict.due(5000, refunded(1000, received(4000, 0, 1000))), 1000);
+        assert_eq!(strict.due(5000, refunded(1000, received(4000, 0, 1000))), 2000);
         let careful = PaymentRules { zero_conf_limit: Some(1000), ..strict };
-        assert_eq!(careful.due(5000, refunded(3000, received(3000, 5000, 0))), 0);
+        assert_eq!(careful.due(5000, refunded(5000, received(5000, 5000, 0))), 5000);
+        assert_eq!(careful.due(5000, refunded(3000, received(0, 8000, 0))), 0);
         assert!(!careful.is_covered_in_time(5000, refunded(3000, received(4000, 3000, 0))));
     }
 

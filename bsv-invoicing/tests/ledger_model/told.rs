@@ -547,7 +547,7 @@ impl Told {
             Some(limit) if it.satoshis > limit => received.mined,
             _ => received.sum(),
         };
-        counted.min(all.sum().saturating_sub(all.refunded_before))
+        counted.saturating_sub(all.refunded_before)
     }
 
     /// The invoices that may need a decision: they hold more than they should, or the network does
@@ -567,7 +567,7 @@ impl Told {
     pub(crate) fn awaits_block(&self, invoice: u64) -> bool {
         let it = &self.invoices[&invoice];
         let all = self.received(invoice);
-        let in_time = all.in_time.sum().min(all.sum().saturating_sub(all.refunded_before));
+        let in_time = all.in_time.sum().saturating_sub(all.refunded_before);
         let is_open = !it.is_deleted && !it.is_expired && it.paid_at.is_none();
         is_open && in_time >= it.satoshis.max(1)
     }
