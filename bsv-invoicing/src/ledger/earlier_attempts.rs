@@ -5,7 +5,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::ledger::attempts::{MAX_ATTEMPTS, attempts};
-use crate::ledger::rows::{Damaged, RawTransactions, Transactions, WalletStoreError, try_all};
+use crate::ledger::coin_choice::place;
+use crate::ledger::rows::{
+    Damaged, RawTransactions, Spendable, Transactions, WalletStoreError, try_all,
+};
 use crate::ledger::{Books, Refusal};
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::receipt::ReceiptKey;
@@ -76,9 +79,10 @@ impl Books<'_> {
         Ok(Rivals::Coins(free))
     }
 
+    /// Whether a payment can spend a coin. A reward that is not mature cannot be spent.
     fn is_free(&self, key: ReceiptKey) -> Result<bool, WalletStoreError> {
-        let is_held = self.receipt(key)?.spender.is_some();
-        Ok(!is_held && self.transaction(key.maker)?.state.can_be_spent())
+        let place = place(key, &self.receipt(key)?, &self.transaction(key.maker)?);
+        Ok(self.rows.get::<Spendable>(&place)?.is_some())
     }
 
     fn is_mined(&self, number: u64) -> Result<bool, WalletStoreError> {

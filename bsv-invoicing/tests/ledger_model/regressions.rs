@@ -1,6 +1,6 @@
 //! Sequences of steps that once broke the rules, as proptest found and shrank them.
 
-use crate::steps::{Input, Parents, Showing, Step};
+use crate::steps::{Input, Parents, Payee, Showing, Step};
 use crate::world::World;
 
 /// In the mempool, at a sufficient fee.
@@ -157,4 +157,46 @@ fn an_invoice_that_only_waits_for_a_block_takes_no_payment_after_its_time() {
             offer,
         ],
     );
+}
+
+/// A reward whose block has just returned excludes no failed attempt: nobody can spend it yet.
+#[test]
+fn a_new_attempt_spends_no_reward_before_it_is_mature() {
+    let showing = Showing { is_fee_sufficient: false, are_blocks_told: false, ..SHOWN };
+    let offer = Step::Offer {
+        invoice: 0,
+        input: Input::Fresh,
+        more: 0,
+        also: None,
+        is_joint: false,
+        is_known: true,
+    };
+    let recover = |spends, to_invoice, satoshis| Step::Recover {
+        spends,
+        to_invoice,
+        satoshis,
+        is_mined: false,
+    };
+    let pay = |url, fee_rate| Step::Pay { url, satoshis: 1000, fee_rate };
+    run(&[
+        Step::CreateInvoice { satoshis: 1000, is_short: false },
+        recover(None, Some(0), 10_174),
+        pay(3793, 0),
+        offer,
+        Step::Cancel(0),
+        Step::ShowStrangers { transaction: 0, showing },
+        Step::Grow { blocks: 0, with_payments: true },
+        pay(1757, 0),
+        Step::FindReward(vec![(Payee::Invoice(0), 1000); 3]),
+        recover(Some(20_647), None, 2_493),
+        recover(None, None, 1_000),
+        pay(23_892, 50),
+        Step::ShowRival {
+            transaction: 37_828,
+            rival: 0,
+            showing: Showing { may_lose_blocks: true, ..SHOWN },
+        },
+        Step::ReturnBlock(0),
+        Step::Reserve { url: 28_659, satoshis: 1000, fee_rate: 0 },
+    ]);
 }
