@@ -259,7 +259,8 @@ impl<T: Clone> Recent<T> {
 impl Readiness {
     /// Whether the service is ready for an API. The identities need no node, but older copies
     /// make worthless documents. Payments need the node with its index, if a node is configured, and
-    /// otherwise headers that are up to date, if the server keeps them. While the clock is doubted, the wallet is not ready, because invoices do not expire.
+    /// otherwise headers that are up to date, if the server keeps them. While the clock is doubted, the
+    /// wallet is not ready, because invoices do not expire.
     pub(crate) fn is_ready_for(&self, api: Api) -> bool {
         let is_node_ready = match self.node {
             NodeState::None => self.headers != Some(HeadersState::Behind),

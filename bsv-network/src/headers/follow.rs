@@ -153,7 +153,7 @@ const PERIOD: Duration = Duration::from_secs(30);
 const CLAIM_PERIOD: Duration = Duration::from_secs(5);
 /// How long an HTTP service is left alone after a failure, at first and at last.
 const SERVICE_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
-/// How long an address of a node is. Nodes ban clients who come back soon.
+/// How long an address of a node is left alone, likewise. Nodes ban clients who come back soon.
 const NODE_PAUSES: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(1_800)];
 /// How many addresses that failed are remembered.
 const MOST_ADDRESSES: usize = 10_000;
