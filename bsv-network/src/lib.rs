@@ -8,6 +8,7 @@ mod error;
 pub mod headers;
 mod hex_digits;
 mod rpc;
+mod source;
 mod transaction_feed;
 mod transport;
 
@@ -22,5 +23,6 @@ pub use rpc::{
     FeedAddress, Mempool, MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState,
     NodeRpc, OutputState, Policy, Submitted, TransactionPlace, UnspentOutput,
 };
+pub use source::{Fate, NetworkSource, Offered, Shown, Verdict};
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::{NodeCredentials, NodeSettings};

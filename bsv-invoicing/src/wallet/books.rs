@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use bsv_network::{Mempool, NodeRpc, OutputState};
+use bsv_network::{NetworkSource, OutputState};
 use bsv_tx::{BlockHash, MerkleRoot, OutPoint, Script, Transaction};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -21,8 +21,8 @@ use crate::model::transaction::{Purpose, TransactionState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::look_ahead::LookAhead;
-use crate::wallet::node::away;
 use crate::wallet::seed::WalletKeys;
+use crate::wallet::sources::away;
 use crate::wallet::watch::{Missing, Search};
 
 /// The result of verifying the books.
@@ -82,7 +82,7 @@ impl Wallet {
     ) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
         let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
-        let mut coins_to_ask = self.node.is_some().then(|| CoinsToAsk::new(sender));
+        let mut coins_to_ask = self.sources.is_some().then(|| CoinsToAsk::new(sender));
         let step = move |books: &mut Books, item| match item {
             LedgerItem::Transaction(transaction) => {
                 books.add(&transaction, &keys);
@@ -102,10 +102,10 @@ impl Wallet {
         let (books, asked) = tokio::join!(read, self.ask_about_coins(coins));
         let Books { mut check, blocks, last_change, .. } = books?;
         check.blocks = blocks.len() as u64;
-        if let Some(node) = &self.node {
+        if let Some(sources) = &self.sources {
             asked?.into_iter().for_each(|difference| check.differ(difference));
             check.blocks_in_chain =
-                Some(count_in_chain(&node.operating, &blocks, &mut check).await?);
+                Some(count_in_chain(&sources.operating, &blocks, &mut check).await?);
         }
         if let Some(from_height) = from_height {
             self.find_missing(from_height, last_change, &mut check, &mut progress).await?;
@@ -128,7 +128,7 @@ impl Wallet {
         let keys = self.given_out_keys(change).await?;
         let tell = &mut |difference| check.differ(difference);
         let mut search = Search { keys, missing: Some(Missing::new(tell)) };
-        self.walk(&self.node()?.operating, from_height, &mut search, progress).await?;
+        self.walk(&self.sources()?.operating, from_height, &mut search, progress).await?;
         Ok(())
     }
 
@@ -159,8 +159,7 @@ impl Wallet {
         let mut differences = Vec::new();
         while let Some(coins) = coins.recv().await {
             let outpoints: Vec<_> = coins.iter().map(|(_, outpoint)| *outpoint).collect();
-            let states =
-                self.node()?.operating.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+            let states = self.sources()?.operating.coins(&outpoints).await.map_err(away)?;
             for ((number, outpoint), state) in coins.into_iter().zip(states) {
                 let fault = match state {
                     OutputState::Unspent { .. } => continue,
@@ -471,13 +470,13 @@ fn wrong_amounts(it: &LedgerTransaction, transaction: &Transaction) -> Option<St
 
 /// Looks up blocks in the main chain, and returns how many are there as their proofs say.
 async fn count_in_chain(
-    node: &NodeRpc,
+    source: &NetworkSource,
     blocks: &HashMap<BlockHash, ProvedBlock>,
     check: &mut BooksCheck,
 ) -> Result<u64, Error> {
     let mut count = 0;
     for (hash, proved) in blocks {
-        let block = node.block_header(hash).await.map_err(away)?;
+        let block = source.header(hash).await.map_err(away)?;
         let fault = match block.filter(|block| block.in_main_chain) {
             None => "is not in the main chain",
             Some(block) if block.header.merkle_root != proved.root => "has another Merkle root",

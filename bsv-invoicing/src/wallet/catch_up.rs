@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use bsv_network::{ChainTip, NodeRpc};
+use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::KeyError;
 
 use crate::error::Error;
@@ -14,8 +14,8 @@ use crate::model::event::LogName;
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
 use crate::wallet::seed::account_of;
+use crate::wallet::sources::away;
 use crate::wallet::watch::Search;
 
 /// How many blocks before the last followed one are read again, because that one may have left the
@@ -52,14 +52,14 @@ impl Wallet {
     }
 
     /// Catches up with the chain, if the books are an earlier copy.
-    pub(crate) async fn catch_up(&self, node: &NodeRpc) -> Result<(), Error> {
+    pub(crate) async fn catch_up(&self, source: &NetworkSource) -> Result<(), Error> {
         let Some(followed_to) = self.store.get(GetCatchUp).await? else { return Ok(()) };
-        let tip = node.tip().await.map_err(away)?;
+        let tip = source.tip().await.map_err(away)?;
         let from = match followed_to {
             Some(height) => height.saturating_sub(READ_AGAIN),
             None => {
                 let last_event_at = self.store.get(GetLastEventAt).await?;
-                height_at(node, tip, last_event_at.before(READ_BEFORE)).await?
+                height_at(source, tip, last_event_at.before(READ_BEFORE)).await?
             }
         };
         let from = from.min(tip.height);
@@ -71,7 +71,7 @@ impl Wallet {
         let change = ahead.into_iter().filter(|(key, _)| key.chain == Chain::Change);
         let keys = self.given_out_keys(change.map(|(key, end)| (key.account, end))).await?;
         let mut search = Search { keys, ..Search::default() };
-        let read = self.walk(node, from, &mut search, &mut |_, _| ()).await?;
+        let read = self.walk(source, from, &mut search, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
         let height = read.map_or(from, |block| block.height);
         tracing::info!("the wallet has caught up with the chain up to height {height}");
@@ -82,18 +82,14 @@ impl Wallet {
 /// The height of the first block of the main chain that is not older than `time`. The result may be
 /// slightly off, because block times do not always rise.
 pub(crate) async fn height_at(
-    node: &NodeRpc,
+    source: &NetworkSource,
     tip: ChainTip,
     time: Timestamp,
 ) -> Result<u32, Error> {
     let (mut low, mut high) = (0, tip.height);
     while low < high {
         let middle = low + (high - low) / 2;
-        let hash = node.block_hash(middle).await.map_err(away)?;
-        let block = match hash {
-            Some(hash) => node.block_header(&hash).await.map_err(away)?,
-            None => None,
-        };
+        let block = source.header_at(middle).await.map_err(away)?;
         let mined_at = block.map_or(u64::MAX, |it| u64::from(it.header.time) * 1_000_000);
         if mined_at < time.as_micros() {
             low = middle + 1;

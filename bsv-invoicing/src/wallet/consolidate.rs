@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::node::away;
 use super::sending::Plan;
+use super::sources::away;
 use crate::error::Error;
 use crate::ledger::{Refusal, ReserveConsolidation};
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, OutgoingState};
@@ -42,14 +42,14 @@ impl Wallet {
     }
 
     async fn consolidate_alone(self: &Arc<Self>) -> Result<Option<OutgoingPayment>, Error> {
-        let node = &self.node()?.operating;
-        let policy = node.policy().await.map_err(away)?;
+        let source = &self.sources()?.operating;
+        let policy = source.policy().await.map_err(away)?;
         let rules = policy.consolidation;
         let is_free = rules.min_factor > 0 && rules.max_script_size >= UNLOCKING_SCRIPT_LEN;
         let fee_rate = if is_free { 0 } else { self.sending_fee_rate().await? };
         let least = usize::try_from(rules.min_factor).unwrap_or(usize::MAX).max(MIN_COINS);
         let confirmations = rules.min_confirmations.max(MIN_CONFIRMATIONS);
-        let tip = node.tip().await.map_err(away)?;
+        let tip = source.tip().await.map_err(away)?;
         let Some(up_to_height) = (tip.height + 1).checked_sub(confirmations) else {
             return Ok(None);
         };

@@ -1,7 +1,6 @@
 //! Following transactions until their Merkle proofs are stored, and again when their blocks leave
 //! the chain.
 
-mod fate;
 mod payees_proof;
 mod reorganisation;
 mod schedule;
@@ -9,12 +8,10 @@ mod schedule;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bsv_network::{ChainTip, NodeError, NodeRpc, Submitted, TransactionPlace};
+use bsv_network::{ChainTip, Fate, NetworkSource, NodeError, Offered, TransactionPlace, Verdict};
 use bsv_tx::Transaction;
 use futures_util::{StreamExt, stream};
 
-pub(crate) use self::fate::is_for_itself;
-use self::fate::{Fate, fate};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
@@ -26,7 +23,8 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
-use crate::wallet::node::{FOLLOWING_TURNS, NO_INDEX, away};
+use crate::wallet::shown::entry_of;
+use crate::wallet::sources::{FOLLOWING_TURNS, NO_INDEX, away};
 
 /// A transaction is lost once the network has refused the transaction itself, or has not known the
 /// coins that it spends, at this many tips in a row.
@@ -37,7 +35,7 @@ const PAGE: usize = 100;
 /// The node that a round asks, and its tip at the beginning of the round.
 #[derive(Clone, Copy)]
 struct Round<'n> {
-    node: &'n NodeRpc,
+    source: &'n NetworkSource,
     tip: ChainTip,
     is_new_tip: bool,
 }
@@ -47,29 +45,29 @@ impl Wallet {
     /// notices contested and displaced transactions. The caller repeats it about every second. It
     /// fails if the node cannot be used, and the next call goes on.
     pub(crate) async fn follow(self: &Arc<Self>, following: &mut Following) -> Result<(), Error> {
-        let node = &self.node()?.following;
-        self.catch_up(node).await?;
+        let source = &self.sources()?.following;
+        self.catch_up(source).await?;
         // The tip is set again at the end, so that everything is looked at again if the round
         // fails.
         let last = following.tip.take();
         let mut noted = last;
-        let tip = self.note_tip(node, &mut noted).await?;
+        let tip = self.note_tip(source, &mut noted).await?;
         let is_new_tip = last != Some(tip);
         if is_new_tip {
             let followed_to = last.filter(|_| !following.is_other_chain);
-            let fork = self.forget_lost_blocks(node, tip, followed_to).await?;
+            let fork = self.forget_lost_blocks(source, tip, followed_to).await?;
             following.is_other_chain = fork == Fork::OtherChain;
             if !following.is_other_chain {
-                self.read_new_blocks(node, tip, fork.height()).await?;
+                self.read_new_blocks(source, tip, fork.height()).await?;
             }
         }
         if !following.is_other_chain {
-            self.rescan_for_a_turn(node, tip, &mut |_, _| ()).await?;
+            self.rescan_for_a_turn(source, tip, &mut |_, _| ()).await?;
         }
-        if last.is_none() && !node.has_transaction_index().await.map_err(away)? {
+        if last.is_none() && !source.finds_all_mined().await.map_err(away)? {
             tracing::warn!("{NO_INDEX}");
         }
-        let round = Round { node, tip, is_new_tip };
+        let round = Round { source, tip, is_new_tip };
         following.begin_round(is_new_tip);
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
@@ -95,14 +93,14 @@ impl Wallet {
     /// one.
     pub(crate) async fn note_tip(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         last: &mut Option<ChainTip>,
     ) -> Result<ChainTip, Error> {
-        let tip = node.tip().await.map_err(away)?;
+        let tip = source.tip().await.map_err(away)?;
         if *last != Some(tip) {
-            let floor = node.policy().await.map_err(away)?.mining_fee_rate;
+            let floor = source.policy().await.map_err(away)?.mining_fee_rate;
             self.fee_floor.store(floor, Ordering::Relaxed);
-            if let Some(block) = node.block_header(&tip.hash).await.map_err(away)? {
+            if let Some(block) = source.header(&tip.hash).await.map_err(away)? {
                 let micros = u64::from(block.header.time) * 1_000_000;
                 self.note_tip_time(Timestamp::from_micros(micros));
             }
@@ -119,7 +117,7 @@ impl Wallet {
     ) -> Result<(), Error> {
         following.note_open(&page);
         let due = page.iter().filter(|followed| round.is_new_tip || following.is_due(followed));
-        for (followed, place) in self.places(round.node, due).await {
+        for (followed, place) in self.places(round.source, due).await {
             self.look_after(round, followed, place, following).await?;
         }
         Ok(())
@@ -128,21 +126,25 @@ impl Wallet {
     /// Where the network has transactions. The proofs of those in blocks are stored.
     async fn places<'a>(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         due: impl Iterator<Item = &'a Followed>,
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
         let due: Vec<_> = due.collect();
-        let looks: Vec<_> = due.iter().map(|followed| self.place(node, followed)).collect();
+        let looks: Vec<_> = due.iter().map(|followed| self.place(source, followed)).collect();
         // Asking at the same time lets their proofs share commits.
         let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
         due.into_iter().zip(places).collect()
     }
 
-    async fn place(&self, node: &NodeRpc, followed: &Followed) -> Result<TransactionPlace, Error> {
+    async fn place(
+        &self,
+        source: &NetworkSource,
+        followed: &Followed,
+    ) -> Result<TransactionPlace, Error> {
         let txid = &followed.record.txid;
-        let place = node.transaction_place(txid).await.map_err(away)?;
+        let place = source.place(txid).await.map_err(away)?;
         if let TransactionPlace::Block(_) = place {
-            self.find_proof(node, followed.number, txid).await?;
+            self.find_proof(source, followed.number, txid).await?;
         }
         Ok(place)
     }
@@ -160,7 +162,7 @@ impl Wallet {
                 Ok(())
             }
             Ok(TransactionPlace::Mempool) => {
-                self.see_in_mempool(round.node, followed, following).await
+                self.see_in_mempool(round.source, followed, following).await
             }
             Ok(TransactionPlace::Nowhere) => self.see_nowhere(round, followed, following).await,
             Err(error) => Err(error),
@@ -179,7 +181,7 @@ impl Wallet {
 
     async fn see_in_mempool(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         followed: &Followed,
         following: &mut Following,
     ) -> Result<(), Error> {
@@ -188,8 +190,8 @@ impl Wallet {
         if record.state == TransactionState::Seen || self.is_busy(number).await? {
             return Ok(());
         }
-        match node.mempool_entry(&record.txid).await.map_err(away)? {
-            Some(entry) => self.note_in_mempool(node, number, entry).await,
+        match entry_of(source, &record.txid).await? {
+            Some(entry) => self.note_in_mempool(source, number, entry).await,
             None => Ok(()),
         }
     }
@@ -255,7 +257,7 @@ impl Wallet {
         followed: &Followed,
         following: &mut Following,
     ) -> Result<(), Error> {
-        let node = round.node;
+        let source = round.source;
         let Followed { number, record, .. } = *followed;
         if record.raw == RawBytes::Dropped {
             // The chain has lost more blocks than anyone expects. Others must send it again.
@@ -263,28 +265,27 @@ impl Wallet {
         }
         let transaction = self.transaction(number).await?;
         let ancestors = self.store.get(GetAncestors(number)).await?;
-        match self.show_ancestors(node, &ancestors).await {
+        match self.show_ancestors(source, &ancestors).await {
             Err(error @ Error::Store(_)) => return Err(error),
             // The node's answer about the transaction itself decides.
             Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
             Ok(_) => {}
         }
-        let refusal = match node.submit_transaction(&transaction).await {
-            Ok(Submitted::InMempool(entry)) => {
+        let refusal = match source.offer(&transaction).await {
+            Ok(Offered::Unmined(entry)) => {
                 following.forget(number);
                 return match record.state {
                     TransactionState::Seen => Ok(()),
-                    _ => self.note_in_mempool(node, number, entry).await,
+                    _ => self.note_in_mempool(source, number, entry).await,
                 };
             }
-            Ok(Submitted::NotShown) => None,
-            // In safe mode the node refuses all transactions, which says nothing about this one.
-            Err(error @ (NodeError::SafeMode(_) | NodeError::Rejected { .. })) => {
-                error.verdict().map(str::to_owned)
-            }
+            Ok(Offered::NotShown) => None,
+            Ok(Offered::Refused(verdict)) => Some(verdict),
+            // A node that takes no transaction, for example in safe mode, says nothing about this one.
+            Err(NodeError::SafeMode(_) | NodeError::Rejected { .. }) => None,
             Err(error) => return Err(away(error)),
         };
-        if self.look(node, number, &record.txid).await? {
+        if self.look(source, number, &record.txid).await? {
             following.forget(number);
             return Ok(());
         }
@@ -293,7 +294,7 @@ impl Wallet {
             let (wallet, txid) = (Arc::clone(self), record.txid);
             following.talk(async move { wallet.ask_payee(number, payment, &txid).await });
         }
-        self.judge(round, followed, &transaction, refusal.as_deref(), following).await
+        self.judge(round, followed, &transaction, refusal, following).await
     }
 
     /// Records that the network does not show a transaction, and tells of it after a while.
@@ -311,12 +312,12 @@ impl Wallet {
         round: Round<'_>,
         followed: &Followed,
         transaction: &Transaction,
-        refusal: Option<&str>,
+        refusal: Option<Verdict>,
         following: &mut Following,
     ) -> Result<(), Error> {
         let (number, now, height) = (followed.number, self.now(), round.tip.height);
-        let is_refused = refusal.is_some_and(is_for_itself);
-        match fate(round.node, transaction).await? {
+        let refusal = refusal.filter(|verdict| verdict.is_for_itself);
+        match round.source.fate(transaction).await.map_err(away)? {
             Fate::Displaced => {
                 self.note_displaced(followed).await?;
             }
@@ -327,10 +328,10 @@ impl Wallet {
                     self.note_displaced(followed).await?;
                 }
             }
-            Fate::Unclear if is_refused => {
+            Fate::Unclear if let Some(verdict) = refusal => {
                 if following.count_tips(number, height) >= PATIENCE {
-                    let reason = refusal.unwrap_or_default();
-                    tracing::warn!("transaction {} is invalid: {reason}", followed.record.txid);
+                    let (txid, reason) = (followed.record.txid, verdict.reason);
+                    tracing::warn!("transaction {txid} is invalid: {reason}");
                     self.store.execute(Invalidate { transaction: number, now }).await?;
                 }
             }
@@ -349,13 +350,13 @@ impl Wallet {
     /// have to read blocks that make the coins that it spends.
     async fn is_old_enough(
         &self,
-        Round { node, tip, .. }: Round<'_>,
+        Round { source, tip, .. }: Round<'_>,
         followed: &Followed,
     ) -> Result<bool, Error> {
         if !followed.record.purpose.is_from_outside() {
             return Ok(false);
         }
-        let block = node.block_header(&tip.hash).await.map_err(away)?;
+        let block = source.header(&tip.hash).await.map_err(away)?;
         let mined_at = block.map_or(0, |block| u64::from(block.header.time) * 1_000_000);
         Ok(followed.record.at.as_micros() <= mined_at)
     }

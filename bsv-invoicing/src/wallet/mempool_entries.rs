@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use bsv_network::{MempoolEntry, NodeRpc};
+use bsv_network::{MempoolEntry, NetworkSource};
 use bsv_tx::{BlockHash, Txid};
 
 use crate::error::Error;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// The most unconfirmed ancestors that a payment may have.
 pub(crate) const MAX_ANCESTORS: usize = 1000;
@@ -35,8 +35,8 @@ struct Recent {
 
 impl RecentEntries {
     /// Begins to read entries of a node.
-    pub(crate) fn of<'w>(&'w self, node: &'w NodeRpc) -> Entries<'w> {
-        Entries { recent: self, node, tip: None, read: HashMap::new(), generations: 0 }
+    pub(crate) fn of<'w>(&'w self, source: &'w NetworkSource) -> Entries<'w> {
+        Entries { recent: self, source, tip: None, read: HashMap::new(), generations: 0 }
     }
 
     fn get(&self, tip: BlockHash, txid: &Txid) -> Option<MempoolEntry> {
@@ -60,7 +60,7 @@ impl RecentEntries {
 /// Reads entries, and those of ancestors only once.
 pub(crate) struct Entries<'w> {
     recent: &'w RecentEntries,
-    node: &'w NodeRpc,
+    source: &'w NetworkSource,
     /// The tip before the first entry was read.
     tip: Option<BlockHash>,
     /// What the node has answered.
@@ -73,7 +73,7 @@ impl Entries<'_> {
     /// The entries of transactions as the node has them now, in the same order.
     pub(crate) async fn ask(&mut self, txids: &[Txid]) -> Result<Vec<Option<MempoolEntry>>, Error> {
         self.tip().await?;
-        let entries = self.node.mempool_entries(txids).await.map_err(away)?;
+        let entries = self.source.entries(txids).await.map_err(away)?;
         let found = txids.iter().zip(&entries);
         self.read.extend(found.filter_map(|(txid, entry)| Some((*txid, entry.clone()?))));
         Ok(entries)
@@ -114,7 +114,7 @@ impl Entries<'_> {
     /// Reads all ancestors of a transaction together. Wallets that pay often make long lines of
     /// transactions between two blocks.
     async fn read_line(&mut self, txid: Txid, tip: BlockHash) -> Result<(), Error> {
-        let mut ancestors = self.node.mempool_ancestors(&txid).await.map_err(away)?;
+        let mut ancestors = self.source.unmined_ancestors(&txid).await.map_err(away)?;
         if ancestors.len() >= MAX_ANCESTORS {
             return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
         }
@@ -152,7 +152,7 @@ impl Entries<'_> {
     /// Keeps what was read for the next ones, unless the tip has changed meanwhile.
     pub(crate) async fn keep(self) {
         let Some(tip) = self.tip.filter(|_| !self.read.is_empty()) else { return };
-        if self.node.tip().await.is_ok_and(|now| now.hash == tip) {
+        if self.source.tip().await.is_ok_and(|now| now.hash == tip) {
             self.recent.keep(tip, self.read);
         }
     }
@@ -160,7 +160,7 @@ impl Entries<'_> {
     async fn tip(&mut self) -> Result<BlockHash, Error> {
         match self.tip {
             Some(tip) => Ok(tip),
-            None => Ok(*self.tip.insert(self.node.tip().await.map_err(away)?.hash)),
+            None => Ok(*self.tip.insert(self.source.tip().await.map_err(away)?.hash)),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::model::payment::UnassignedReceipt;
 use crate::model::receipt::ReceiptKey;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 use crate::wallet::watch::block_time;
 
 impl Wallet {
@@ -46,8 +46,8 @@ impl Wallet {
             movement.block_time = match times.entry(block.hash) {
                 Entry::Occupied(time) => *time.get(),
                 Entry::Vacant(time) => {
-                    let node = &self.node()?.operating;
-                    let block = node.block_header(&block.hash).await.map_err(away)?;
+                    let source = &self.sources()?.operating;
+                    let block = source.header(&block.hash).await.map_err(away)?;
                     *time.insert(block.map(|block| block_time(block.header.time)))
                 }
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bsv_network::NodeRpc;
+use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
 use tokio::sync::{Semaphore, watch};
@@ -20,13 +20,13 @@ use crate::model::time::Timestamp;
 use crate::store::{Store, WalletStore, WalletStoreError};
 use crate::wallet::event_tail::EventTail;
 use crate::wallet::mempool_entries::RecentEntries;
-use crate::wallet::node::{Node, RECEIVING_TURNS};
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
 use crate::wallet::receive::{Broadcast, NotTaken, RecentTip, WaitingPayments};
 use crate::wallet::running::Running;
 use crate::wallet::seed::{WalletKeys, WalletSeed};
 use crate::wallet::settings::WalletSettings;
+use crate::wallet::sources::{RECEIVING_TURNS, Sources};
 use crate::wallet::watch::Watching;
 use crate::webhooks::AttemptCounts;
 
@@ -41,9 +41,9 @@ pub struct Wallet {
     pub(crate) keys: Arc<WalletKeys>,
     pub(crate) settings: WalletSettings,
     pub(super) clock: Clock,
-    pub(super) node: Option<Node>,
+    pub(super) sources: Option<Sources>,
     pub(crate) payee: Payee,
-    /// The node's last known minimum fee rate for mining, in satoshis per 1000 bytes.
+    /// The last known minimum fee rate for mining, in satoshis per 1000 bytes.
     pub(crate) fee_floor: AtomicU64,
     /// Whether the books are known to have caught up with the chain.
     pub(super) has_caught_up: AtomicBool,
@@ -57,7 +57,7 @@ pub struct Wallet {
     pub(super) not_taken: NotTaken,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
-    /// Entries of the node's mempool.
+    /// Entries of unmined transactions.
     pub(super) mempool_entries: RecentEntries,
     /// The number of the next claim.
     pub(super) claims: AtomicU64,
@@ -151,7 +151,7 @@ impl Wallet {
             payee: Payee::new(settings.own_listeners.clone()),
             settings,
             clock,
-            node: None,
+            sources: None,
             fee_floor: AtomicU64::new(0),
             has_caught_up: AtomicBool::new(false),
             resuming: Semaphore::new(RECEIVING_TURNS),
@@ -176,7 +176,7 @@ impl Wallet {
     /// payments have one of their own. The turns of `node` itself are for what the owner asks
     /// for.
     pub fn with_node(self, node: NodeRpc) -> Self {
-        Self { node: Some(Node::new(node)), ..self }
+        Self { sources: Some(Sources::new(NetworkSource::node(node))), ..self }
     }
 
     /// The addresses on which this process listens, from the settings.
@@ -191,13 +191,13 @@ impl Wallet {
 
     /// Whether there is a node.
     pub fn has_node(&self) -> bool {
-        self.node.is_some()
+        self.sources.is_some()
     }
 
-    /// The node, if there is one.
-    pub(crate) fn node(&self) -> Result<&Node, Error> {
+    /// The source of the network, if there is one.
+    pub(crate) fn sources(&self) -> Result<&Sources, Error> {
         let none = || Error::NetworkAway("no node is configured".to_owned());
-        self.node.as_ref().ok_or_else(none)
+        self.sources.as_ref().ok_or_else(none)
     }
 
     /// The fee rate that payers are asked for, in satoshis per 1000 bytes.

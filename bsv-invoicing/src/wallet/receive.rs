@@ -13,6 +13,7 @@ mod unsent;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bsv_network::{Shown, Verdict};
 use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -39,7 +40,8 @@ use crate::model::transaction::TransactionState;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
-use crate::wallet::shown::{Shown, not_shown, show};
+use crate::wallet::shown::not_shown;
+use crate::wallet::sources::unknown;
 
 /// How long a payer waits for another process that offers the same payment to the network.
 const ELSEWHERE_PATIENCE: Duration = Duration::from_secs(30);
@@ -277,27 +279,27 @@ impl Wallet {
     ) -> Result<PaymentStanding, Error> {
         let txid = transaction.txid();
         let all = ancestors.iter().chain([transaction]);
-        let node = self.node()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
-        let refused_ancestor = self.show_ancestors(node, &ancestors).await?;
-        self.notice_all(node, ancestors).await?;
+        let source = self.sources()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
+        let refused_ancestor = self.show_ancestors(source, &ancestors).await?;
+        self.notice_all(source, ancestors).await?;
         let note = |place| {
             let noticed = Noticed { transaction: transaction.into(), place, came_at };
             let notice = Notice { shown: vec![noticed], now: self.now() };
             self.store.execute(Asked(notice, GetStanding(invoice, txid)))
         };
-        match show(node, transaction).await? {
-            Shown::InMempool(entry) => {
-                let is_fee_sufficient = self.is_entry_sufficient(node, entry).await?;
+        match source.show(transaction).await.map_err(unknown)? {
+            Shown::Unmined(entry) => {
+                let is_fee_sufficient = self.is_entry_sufficient(source, entry).await?;
                 Ok(note(ShownPlace::Mempool { is_fee_sufficient }).await?)
             }
-            Shown::InBlock => loop {
-                let checked = self.checked_proof(node, &txid).await?.ok_or_else(not_shown)?;
+            Shown::Mined => loop {
+                let checked = self.checked_proof(source, &txid).await?.ok_or_else(not_shown)?;
                 match note(ShownPlace::Block(checked)).await {
                     Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
                     noted => return Ok(noted?),
                 }
             },
-            Shown::Refused(reason) => {
+            Shown::Refused(Verdict { reason, .. }) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
                 Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))
             }

@@ -49,11 +49,11 @@ impl Wallet {
         walk: Walk,
         mut progress: impl FnMut(u32, u32),
     ) -> Result<Recovery, Error> {
-        let node = &self.node()?.operating;
-        tip_from(node, walk.from_height).await?;
+        let source = &self.sources()?.operating;
+        tip_from(source, walk.from_height).await?;
         let keys = LookAhead::of_words(&self.keys, walk.lookahead)?;
         let mut search = Search { keys, missing: None };
-        let tip = self.walk(node, walk.from_height, &mut search, &mut progress).await?;
+        let tip = self.walk(source, walk.from_height, &mut search, &mut progress).await?;
         let tip = tip.ok_or_else(|| Error::BadChain("the chain became shorter".to_owned()))?;
         self.follow_tip(tip).await?;
         self.store.execute(search.keys.used_numbers()).await?;

@@ -126,8 +126,8 @@ impl Wallet {
     async fn read_mempool_of_others(&self) {
         let mut failing = Failing::default();
         while self.store.changes_by_others().is_some()
-            && let Ok(node) = self.node()
-            && let Err(error) = self.read_mempool(&node.following, &mut Search::default()).await
+            && let Ok(sources) = self.sources()
+            && let Err(error) = self.read_mempool(&sources.following, &mut Search::default()).await
         {
             failing.warn("the node's mempool cannot be read", &error);
             sleep(PERIOD).await;
@@ -146,8 +146,8 @@ impl Wallet {
     async fn keep_informed(&self) {
         let mut last = None;
         loop {
-            if let Ok(node) = self.node()
-                && let Err(error) = self.note_tip(&node.following, &mut last).await
+            if let Ok(sources) = self.sources()
+                && let Err(error) = self.note_tip(&sources.following, &mut last).await
             {
                 tracing::debug!("the tip of the chain is not known: {error}");
             }

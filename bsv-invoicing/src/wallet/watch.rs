@@ -17,7 +17,7 @@ mod show;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bsv_network::NodeRpc;
+use bsv_network::NetworkSource;
 use bsv_tx::Transaction;
 
 use self::arrivals::{Arrival, Arrivals};
@@ -134,7 +134,7 @@ impl Wallet {
     /// Records those of these transactions that concern the wallet and that the mempool shows.
     pub(crate) async fn notice_all(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         transactions: Vec<Transaction>,
     ) -> Result<(), Error> {
         let (mut arrivals, mut search) = (Arrivals::default(), Search::default());
@@ -142,7 +142,7 @@ impl Wallet {
             self.note_arrival(&mut arrivals, transaction, &mut search)?;
         }
         while !arrivals.is_empty() {
-            self.notice_in_mempool(node, arrivals.take(), &mut search).await?;
+            self.notice_in_mempool(source, arrivals.take(), &mut search).await?;
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Wallet {
     /// any was.
     async fn notice_in_mempool(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         arrivals: Vec<Arrival>,
         search: &mut Search<'_>,
     ) -> Result<bool, Error> {
@@ -181,7 +181,7 @@ impl Wallet {
         if news.is_empty() {
             return Ok(has_missing);
         }
-        let mut entries = self.mempool_entries.of(node);
+        let mut entries = self.mempool_entries.of(source);
         let in_mempool = entries.ask(&txids).await?;
         entries.read_ahead(&in_mempool).await?;
         let mut shown = Vec::new();

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use bsv_tx::Network;
 
 use super::destination::Destination;
-use super::node::away;
 use super::sending::check_limit;
+use super::sources::away;
 use crate::error::Error;
 use crate::ledger::queries::{GetWithdrawal, GetWithdrawalsBefore};
 use crate::ledger::{
@@ -186,7 +186,7 @@ impl Wallet {
     /// The fee rate for payments that the owner sends, in satoshis per 1000 bytes: ours, or the
     /// node's if that is higher.
     pub(super) async fn sending_fee_rate(&self) -> Result<u64, Error> {
-        let policy = self.node()?.operating.policy().await.map_err(away)?;
+        let policy = self.sources()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let limit = self.settings.max_fee_rate;
         let asked = self.settings.fee_rate.min(limit).max(policy.mining_fee_rate);

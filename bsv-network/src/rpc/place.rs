@@ -15,7 +15,7 @@ const PLACES_AT_ONCE: usize = 30;
 /// How the node's message begins if it knows no block that holds a transaction.
 const IN_NO_BLOCK: &str = "Transaction not yet in block";
 
-/// Where a node has a transaction.
+/// Where the network has a transaction, as a node tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionPlace {
     /// Neither in the final mempool nor in the main chain. The transaction may be in a block off

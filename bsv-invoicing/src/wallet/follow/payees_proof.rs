@@ -1,7 +1,7 @@
 //! Proofs from payees of payments by the wallet. They are needed if the node has no index of
 //! transactions.
 
-use bsv_network::NodeRpc;
+use bsv_network::{MinedIn, NetworkSource};
 use bsv_tx::Txid;
 
 use crate::dpp::{ChannelMessage, MerkleProof};
@@ -20,9 +20,9 @@ impl Wallet {
         payment: u64,
         txid: &Txid,
     ) -> Result<(), Error> {
-        let node = &self.node()?.operating;
+        let source = &self.sources()?.operating;
         let reorganisations = self.store.get(GetReorganisations).await?;
-        let Some(proof) = self.proof_of_payee(node, payment, txid).await? else { return Ok(()) };
+        let Some(proof) = self.proof_of_payee(source, payment, txid).await? else { return Ok(()) };
         let checked = CheckedProof { proof, reorganisations };
         Ok(self.note_mined(number, checked).await?)
     }
@@ -30,7 +30,7 @@ impl Wallet {
     /// The proof that the payee offers, if it is valid.
     async fn proof_of_payee(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         payment: u64,
         txid: &Txid,
     ) -> Result<Option<Proof>, Error> {
@@ -39,8 +39,9 @@ impl Wallet {
         let messages = ChannelMessage::list_from_json(&body).unwrap_or_default();
         for message in messages.iter().rev() {
             let Ok(claim) = MerkleProof::from_envelope(&message.payload) else { continue };
+            let claimed = MinedIn { block: claim.block_hash, branch: claim.branch };
             if claim.txid == *txid
-                && let Some(proof) = check_proof(node, txid, claim.block_hash, claim.branch).await?
+                && let Some(proof) = check_proof(source, txid, claimed).await?
             {
                 return Ok(Some(proof));
             }

@@ -1,6 +1,6 @@
 //! Reorganisations: finding the blocks that have left the main chain.
 
-use bsv_network::{ChainTip, NodeRpc};
+use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::BlockHash;
 
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::ledger::{FollowReorganisation, ForgetBlock};
 use crate::model::transaction::BlockPlace;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// How many followed blocks that hold transactions of the wallet are checked again for each new tip.
 const CHECKED_AGAIN: u32 = 10;
@@ -55,7 +55,7 @@ impl Wallet {
     /// `last`. If `last` is not known, the stored block takes its place.
     pub(super) async fn forget_lost_blocks(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         tip: ChainTip,
         last: Option<ChainTip>,
     ) -> Result<Fork, Error> {
@@ -64,7 +64,7 @@ impl Wallet {
             None => self.store.get(GetFollowedTip).await?,
         };
         let place = match last {
-            Some(last) => place(node, tip, last).await?,
+            Some(last) => place(source, tip, last).await?,
             // A version that did not store the block made the store.
             None => Place::Known(Fork::After(0)),
         };
@@ -79,7 +79,7 @@ impl Wallet {
                 if fork != Fork::None {
                     self.store.execute(FollowReorganisation).await?;
                 }
-                let (_, lost) = self.blocks_after(node, height).await?;
+                let (_, lost) = self.blocks_after(source, height).await?;
                 self.forget_blocks(&lost, tip.height).await?;
                 Ok(fork)
             }
@@ -92,7 +92,7 @@ impl Wallet {
             }
             Place::Unknown => {
                 self.store.execute(FollowReorganisation).await?;
-                let (kept, lost) = self.blocks_after(node, 0).await?;
+                let (kept, lost) = self.blocks_after(source, 0).await?;
                 let is_other_chain = kept == 0;
                 self.forget_blocks(&lost, if is_other_chain { 0 } else { tip.height }).await?;
                 if is_other_chain {
@@ -112,12 +112,12 @@ impl Wallet {
     /// in the main chain, and those that are not.
     async fn blocks_after(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         height: u32,
     ) -> Result<(usize, Vec<BlockPlace>), Error> {
         let (mut kept, mut lost) = (0, Vec::new());
         for block in self.store.list(GetBlocks(height)).await? {
-            match is_in_main_chain(node, &block.hash).await? {
+            match is_in_main_chain(source, &block.hash).await? {
                 true => kept += 1,
                 false => lost.push(block),
             }
@@ -151,11 +151,11 @@ impl Wallet {
 }
 
 /// Finds where the main chain has left the chain of a block, however deep.
-async fn place(node: &NodeRpc, tip: ChainTip, last: FollowedBlock) -> Result<Place, Error> {
+async fn place(source: &NetworkSource, tip: ChainTip, last: FollowedBlock) -> Result<Place, Error> {
     let mut hash = last.hash;
     let mut is_first = true;
     loop {
-        let block = node.block_header(&hash).await.map_err(away)?;
+        let block = source.header(&hash).await.map_err(away)?;
         let Some(block) = block else {
             let is_behind = tip.height < last.height;
             return Ok(if is_behind { Place::NotYetKnown } else { Place::Unknown });
@@ -169,7 +169,7 @@ async fn place(node: &NodeRpc, tip: ChainTip, last: FollowedBlock) -> Result<Pla
     }
 }
 
-async fn is_in_main_chain(node: &NodeRpc, block: &BlockHash) -> Result<bool, Error> {
-    let block = node.block_header(block).await.map_err(away)?;
+async fn is_in_main_chain(source: &NetworkSource, block: &BlockHash) -> Result<bool, Error> {
+    let block = source.header(block).await.map_err(away)?;
     Ok(block.is_some_and(|block| block.in_main_chain))
 }

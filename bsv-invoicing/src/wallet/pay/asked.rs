@@ -13,8 +13,8 @@ use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
 use crate::wallet::sending::{Plan, check_limit};
+use crate::wallet::sources::away;
 
 /// How long terms are valid if they do not say.
 const DEFAULT_TERM: Duration = Duration::from_secs(60 * 60);
@@ -36,7 +36,7 @@ impl Wallet {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Asked, Error> {
         // Without a node, the outcome of a payment would stay unknown.
-        let policy = self.node()?.operating.policy().await.map_err(away)?;
+        let policy = self.sources()?.operating.policy().await.map_err(away)?;
         self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
         let (terms, posting_url) = self.payee.terms(url, self.settings.network).await?;
         let asked = self.asked(url, posting_url, terms, idempotency)?;

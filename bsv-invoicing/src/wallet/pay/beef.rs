@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use bsv_network::{MinedIn, NodeRpc, TransactionPlace};
-use bsv_tx::{Ancestry, Beef, BeefError, BeefVersion, Bump, MerkleBranch, Transaction, Txid};
+use bsv_network::NetworkSource;
+use bsv_tx::{Ancestry, Beef, BeefError, BeefVersion, Bump, Transaction, Txid};
 
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
 use crate::wallet::shown::check_proof;
+use crate::wallet::sources::away;
 
 impl Wallet {
     /// The transaction of a payment by the wallet as Atomic BEEF. It holds the ancestors back to
@@ -20,19 +20,19 @@ impl Wallet {
     /// than a BEEF may hold.
     pub async fn outgoing_beef(&self, number: u64) -> Result<Beef, Error> {
         let (_, subject) = self.store.get(GetOutgoingTransaction(number)).await?;
-        let ancestry = ancestry(&self.node()?.operating, &subject).await?;
+        let ancestry = ancestry(&self.sources()?.operating, &subject).await?;
         Ok(Beef::new(BeefVersion::V1, subject, ancestry)?.into_atomic()?)
     }
 }
 
 /// The ancestors of a transaction, back to mined ones.
-async fn ancestry(node: &NodeRpc, subject: &Transaction) -> Result<Ancestry, Error> {
+async fn ancestry(source: &NetworkSource, subject: &Transaction) -> Result<Ancestry, Error> {
     let mut ancestry = Ancestry::default();
     let mut to_visit = vec![subject.clone()];
     let mut asked = BTreeSet::from([subject.txid()]);
     let mut len = 0;
     while let Some(transaction) = to_visit.pop() {
-        if let Some(bump) = bump(node, &transaction.txid()).await? {
+        if let Some(bump) = bump(source, &transaction.txid()).await? {
             ancestry.bumps.push(bump);
         } else {
             for parent in transaction.inputs.iter().map(|input| input.previous_output.txid) {
@@ -43,7 +43,7 @@ async fn ancestry(node: &NodeRpc, subject: &Transaction) -> Result<Ancestry, Err
                     return Err(BeefError::TooMany(asked.len() as u64, "transactions").into());
                 }
                 let missing = || Error::NoBeef(format!("the node does not have {parent}"));
-                let found = node.transaction(&parent).await.map_err(away)?;
+                let found = source.transaction(&parent).await.map_err(away)?;
                 to_visit.push(found.ok_or_else(missing)?);
             }
         }
@@ -57,15 +57,9 @@ async fn ancestry(node: &NodeRpc, subject: &Transaction) -> Result<Ancestry, Err
 }
 
 /// The Merkle path of a transaction, if it is in a block of the main chain.
-async fn bump(node: &NodeRpc, txid: &Txid) -> Result<Option<Bump>, Error> {
-    let TransactionPlace::Block(block) = node.transaction_place(txid).await.map_err(away)? else {
-        return Ok(None);
-    };
-    // Nodes give no proof of a transaction that is alone in its block.
-    let alone = || MinedIn { block, branch: MerkleBranch { position: 0, siblings: Vec::new() } };
-    let found = node.merkle_proof(txid).await.map_err(away)?;
-    let MinedIn { block, branch } = found.unwrap_or_else(alone);
-    let proof = check_proof(node, txid, block, branch).await?;
+async fn bump(source: &NetworkSource, txid: &Txid) -> Result<Option<Bump>, Error> {
+    let Some(mined) = source.mined_in(txid).await.map_err(away)? else { return Ok(None) };
+    let proof = check_proof(source, txid, mined).await?;
     let bump = proof.map(|proof| Bump::of(proof.block.height, &[(*txid, proof.branch)]));
     bump.transpose().map_err(|error| Error::NoBeef(error.to_string()))
 }

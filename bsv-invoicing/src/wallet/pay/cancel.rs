@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bsv_network::NodeRpc;
+use bsv_network::NetworkSource;
 
 use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
@@ -12,7 +12,7 @@ use crate::model::coin::Spending;
 use crate::model::outgoing::OutgoingPayment;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 impl Wallet {
     /// Cancels a payment that the network has not shown, by spending one of its coins in another
@@ -32,16 +32,16 @@ impl Wallet {
     }
 
     pub(super) async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {
-        let node = &self.node()?.operating;
+        let source = &self.sources()?.operating;
         let payment = self.outgoing_payment(number).await?;
         let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
-        if self.look(node, transaction, &payment.txid).await? {
+        if self.look(source, transaction, &payment.txid).await? {
             return self.outgoing_payment(number).await;
         }
-        let cancellation = self.cancellation(node, number).await?;
+        let cancellation = self.cancellation(source, number).await?;
         let rival = self.transaction(cancellation).await?;
-        if let Some(reason) = self.show_and_note(node, cancellation, &rival).await?
-            && !self.look(node, transaction, &payment.txid).await?
+        if let Some(reason) = self.show_and_note(source, cancellation, &rival).await?
+            && !self.look(source, transaction, &payment.txid).await?
         {
             return Err(Error::RefusedByNetwork(reason));
         }
@@ -49,8 +49,8 @@ impl Wallet {
     }
 
     /// The number of the transaction that cancels a payment. Makes it if there is none.
-    async fn cancellation(&self, node: &NodeRpc, payment: u64) -> Result<u64, Error> {
-        let floor = node.policy().await.map_err(away)?.mining_fee_rate;
+    async fn cancellation(&self, source: &NetworkSource, payment: u64) -> Result<u64, Error> {
+        let floor = source.policy().await.map_err(away)?.mining_fee_rate;
         let fee_rate = self.settings.fee_rate.max(floor);
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate };
         let selection = match self.store.execute(PrepareCancellation { payment, spending }).await? {

@@ -6,8 +6,8 @@ use super::draft::payment_url;
 use super::payee::Payee;
 use crate::dpp::{Acknowledgement, AnswerError};
 use crate::error::Error;
-use crate::wallet::node::away;
 use crate::wallet::outbound::OwnListeners;
+use crate::wallet::sources::away;
 
 /// The most that a faucet pays at once (wallet specification, Limits), in satoshis.
 const FAUCET_LIMIT: u64 = 100_000;

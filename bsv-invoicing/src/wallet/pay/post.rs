@@ -14,7 +14,7 @@ use crate::ledger::{Accept, Refusal, RefuseByPayee};
 use crate::model::outgoing::{OutgoingPayment, OutgoingState, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::node::{NO_INDEX, unknown};
+use crate::wallet::sources::{NO_INDEX, unknown};
 
 /// How long after the expiry of its terms a payment may still be accepted.
 const GRACE: Duration = Duration::from_secs(60 * 60);
@@ -80,13 +80,13 @@ impl Wallet {
         reason: &str,
     ) -> Result<OutgoingPayment, Error> {
         let number = payment.number;
-        let node = &self.node()?.operating;
+        let source = &self.sources()?.operating;
         let (transaction, _) = self.store.get(GetOutgoingTransaction(number)).await?;
-        let is_there = self.look(node, transaction, &payment.txid).await;
+        let is_there = self.look(source, transaction, &payment.txid).await;
         if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
             return self.outgoing_payment(number).await;
         }
-        if !node.has_transaction_index().await.map_err(unknown)? {
+        if !source.finds_all_mined().await.map_err(unknown)? {
             return Err(Error::OutcomeUnknown(NO_INDEX.to_owned()));
         }
         let now = self.now();
@@ -101,7 +101,7 @@ impl Wallet {
     async fn pass_on(&self, payment: u64) -> Result<OutgoingPayment, Error> {
         let passed_on = async {
             let (number, transaction) = self.store.get(GetOutgoingTransaction(payment)).await?;
-            self.show_and_note(&self.node()?.operating, number, &transaction).await
+            self.show_and_note(&self.sources()?.operating, number, &transaction).await
         };
         match passed_on.await {
             Ok(None) => {}

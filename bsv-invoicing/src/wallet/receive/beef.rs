@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use bsv_network::{NodeRpc, TransactionPlace};
+use bsv_network::{NetworkSource, TransactionPlace};
 use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +21,7 @@ use crate::ledger::queries::GetShown;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::mempool_entries::MAX_ANCESTORS;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// How long our node may be behind the payer's node.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ impl Wallet {
     /// Returns the ancestors to offer before it, encoded. `None` if the network already has it.
     pub(super) async fn check_beef(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         beef: &Beef,
     ) -> Result<Option<Vec<u8>>, Error> {
         let (subject, payment) = (beef.subject_txid(), beef.subject());
@@ -39,15 +39,15 @@ impl Wallet {
         if unmined.len() > MAX_ANCESTORS {
             return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
         }
-        if node.transaction_place(&subject).await.map_err(away)? != TransactionPlace::Nowhere {
+        if source.place(&subject).await.map_err(away)? != TransactionPlace::Nowhere {
             // The payer's wallet has broadcast it itself.
             return Ok(None);
         }
-        let held = self.held(node, beef).await?;
-        let mut waiting = self.check_blocks(node, beef, &held).await?;
+        let held = self.held(source, beef).await?;
+        let mut waiting = self.check_blocks(source, beef, &held).await?;
         let mut unsent = Vec::new();
         let txids: Vec<_> = unmined.iter().map(|(txid, _)| *txid).collect();
-        let places = node.transaction_places(&txids).await.map_err(away)?;
+        let places = source.places(&txids).await.map_err(away)?;
         for ((txid, ancestor), place) in unmined.into_iter().zip(places) {
             match place {
                 // It was mined after the payer's wallet made the BEEF.
@@ -60,19 +60,23 @@ impl Wallet {
             }
         }
         let unsent = Unsent::after(unsent, payment);
-        unsent.check(node, &self.mempool_entries, self.demand()).await?;
+        unsent.check(source, &self.mempool_entries, self.demand()).await?;
         let mut ancestors = Vec::new();
         waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
         Ok(Some(ancestors))
     }
 
     /// The wallet's own transactions among those of which the BEEF has only the ids.
-    async fn held(&self, node: &NodeRpc, beef: &Beef) -> Result<HashMap<Txid, Transaction>, Error> {
+    async fn held(
+        &self,
+        source: &NetworkSource,
+        beef: &Beef,
+    ) -> Result<HashMap<Txid, Transaction>, Error> {
         let mut held = HashMap::new();
         for txid in beef.txid_only() {
             let shown = match self.store.get(GetShown(txid)).await {
                 Err(WalletStoreError::Refused(Refusal::BytesDropped(_))) => {
-                    node.transaction(&txid).await.map_err(away)?
+                    source.transaction(&txid).await.map_err(away)?
                 }
                 shown => shown?,
             };
@@ -86,24 +90,24 @@ impl Wallet {
     /// have left the main chain since the BEEF was made, and that the node has in its mempool.
     async fn check_blocks<'b>(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         beef: &'b Beef,
         held: &HashMap<Txid, Transaction>,
     ) -> Result<Vec<&'b Transaction>, Error> {
         let begun = Instant::now();
         let mut accepted = BTreeSet::new();
         let mut overtaken = Vec::new();
-        let mut tip = self.recent_tip.get(node).await?;
+        let mut tip = self.recent_tip.get(source).await?;
         verify(beef, tip, &accepted, held).or_else(ignore_unknown_blocks)?;
         loop {
             for (height, claimed) in beef.claimed_roots() {
                 if height > tip.height || accepted.contains(&(height, claimed)) {
                     continue;
                 }
-                let Some(root) = root_at(node, height).await? else { continue };
+                let Some(root) = root_at(source, height).await? else { continue };
                 if root != claimed {
                     let claim = (height, claimed);
-                    let known = known_to(node, beef, claim).await?;
+                    let known = known_to(source, beef, claim).await?;
                     let wrong = BeefVerificationError::WrongRoot { height, root: claimed };
                     overtaken.extend(known.ok_or(wrong)?);
                 }
@@ -112,7 +116,7 @@ impl Wallet {
             match verify(beef, tip, &accepted, held) {
                 Err(BeefVerificationError::AboveTip { .. }) if begun.elapsed() < PATIENCE => {
                     sleep(RecentTip::AGE).await;
-                    tip = self.recent_tip.get(node).await?;
+                    tip = self.recent_tip.get(source).await?;
                 }
                 verified => {
                     verified?;
@@ -144,12 +148,12 @@ fn ignore_unknown_blocks(error: BeefVerificationError) -> Result<(), BeefVerific
 /// The transactions in the node's mempool that a BEEF proves by a root at a height. `None` unless
 /// the node has all that the root proves, so that it does not matter which block they are in.
 async fn known_to<'b>(
-    node: &NodeRpc,
+    source: &NetworkSource,
     beef: &'b Beef,
     (height, root): (u32, MerkleRoot),
 ) -> Result<Option<Vec<&'b Transaction>>, Error> {
     let (txids, proved): (Vec<_>, Vec<_>) = beef.proved_by(height, root).unzip();
-    let places = node.transaction_places(&txids).await.map_err(away)?;
+    let places = source.places(&txids).await.map_err(away)?;
     let is_known = !places.is_empty() && !places.contains(&TransactionPlace::Nowhere);
     let waiting = proved.into_iter().zip(places);
     let waiting = waiting.filter(|(_, place)| *place == TransactionPlace::Mempool);
@@ -158,9 +162,7 @@ async fn known_to<'b>(
 
 /// The Merkle root of the main chain's block at a height, or `None` if the main chain has no such
 /// block now.
-async fn root_at(node: &NodeRpc, height: u32) -> Result<Option<MerkleRoot>, Error> {
-    let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
-    let block = node.block_header(&hash).await.map_err(away)?;
-    let block = block.filter(|block| block.in_main_chain);
+async fn root_at(source: &NetworkSource, height: u32) -> Result<Option<MerkleRoot>, Error> {
+    let block = source.header_at(height).await.map_err(away)?;
     Ok(block.map(|block| block.header.merkle_root))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use bsv_network::{NodeRpc, TransactionPlace};
+use bsv_network::{NetworkSource, TransactionPlace};
 use bsv_tx::{FormedTransaction, Transaction, TransactionForm, Txid};
 
 use super::ancestors::Demand;
@@ -15,7 +15,7 @@ use crate::model::invoice::{Invoice, MAX_SATOSHIS};
 use crate::model::receipt::NewReceipt;
 use crate::model::settlement::Received;
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 impl Wallet {
     /// The command for a payment with this transaction, if it can be offered to the network. A
@@ -36,7 +36,7 @@ impl Wallet {
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
-                match self.node()?.receiving.transaction_place(&transaction.txid()).await {
+                match self.sources()?.receiving.place(&transaction.txid()).await {
                     Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => None,
                     Ok(TransactionPlace::Nowhere) => return Err(refusal),
                     // The payer asks again after this refusal.
@@ -79,13 +79,13 @@ impl Wallet {
         if in_flight.is_some() {
             return Ok(Some(Vec::new()));
         }
-        let node = &self.node()?.receiving;
-        check_final(node, transaction).await?;
+        let source = &self.sources()?.receiving;
+        check_final(source, transaction).await?;
         match posted {
-            FormedTransaction::Beef(beef) => self.check_beef(node, beef).await,
+            FormedTransaction::Beef(beef) => self.check_beef(source, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 let unsent = Unsent::only(transaction);
-                unsent.check(node, &self.mempool_entries, self.demand()).await?;
+                unsent.check(source, &self.mempool_entries, self.demand()).await?;
                 Ok(Some(Vec::new()))
             }
         }
@@ -143,12 +143,12 @@ impl Wallet {
 
 /// Fails unless the next block may hold the transaction. A time-locked transaction can be replaced
 /// until its time, and nodes do not even show it.
-async fn check_final(node: &NodeRpc, transaction: &Transaction) -> Result<(), Error> {
+async fn check_final(source: &NetworkSource, transaction: &Transaction) -> Result<(), Error> {
     // Most transactions need no look at the tip.
     if transaction.is_final_at(0, 0) {
         return Ok(());
     }
-    let tip = node.tip().await.map_err(away)?;
+    let tip = source.tip().await.map_err(away)?;
     match transaction.is_final_at(tip.height.saturating_add(1), tip.median_time) {
         true => Ok(()),
         false => Err(Error::NotFinal { lock_time: transaction.lock_time }),

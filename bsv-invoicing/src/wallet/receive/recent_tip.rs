@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-use bsv_network::NodeRpc;
+use bsv_network::NetworkSource;
 use bsv_tx::Tip;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::error::Error;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// The recent tip of the main chain, shared by all payments that wait for a block. Strangers decide
 /// how many payments wait, and the node runs only few calls at a time.
@@ -20,7 +20,7 @@ impl RecentTip {
     const PATIENCE: Duration = Duration::from_secs(2);
 
     /// The tip. If several callers ask at once, one of them asks the node.
-    pub(super) async fn get(&self, node: &NodeRpc) -> Result<Tip, Error> {
+    pub(super) async fn get(&self, source: &NetworkSource) -> Result<Tip, Error> {
         let silent = |_| Error::NetworkAway("the node does not answer".to_owned());
         let mut recent = timeout(Self::PATIENCE, self.0.lock()).await.map_err(silent)?;
         if let Some((asked, tip)) = *recent
@@ -28,7 +28,7 @@ impl RecentTip {
         {
             return Ok(tip);
         }
-        let tip = node.tip().await.map_err(away)?;
+        let tip = source.tip().await.map_err(away)?;
         let tip = Tip { height: tip.height, median_time: tip.median_time };
         *recent = Some((Instant::now(), tip));
         Ok(tip)

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bsv_network::{Mempool, MempoolEntry, NodeRpc, OutputState};
+use bsv_network::{MempoolEntry, NetworkSource, OutputState};
 use bsv_tx::{OutPoint, Transaction, Txid};
 
 use super::ancestors::{Demand, Payment};
 use crate::error::Error;
 use crate::wallet::mempool_entries::RecentEntries;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// The most coins that a payment may spend, together with its ancestors that the node does not have.
 /// Wallets spend a few hundred at most. A node needs about 20 milliseconds to look for so many.
@@ -47,12 +47,12 @@ impl<'t> Unsent<'t> {
     /// fee suffices for itself and for the ancestors that are not paid for.
     pub(super) async fn check(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         recent: &RecentEntries,
         demand: Demand,
     ) -> Result<(), Error> {
         let made: HashMap<_, _> = self.transactions.iter().copied().collect();
-        let coins = self.coins(node, &made).await?;
+        let coins = self.coins(source, &made).await?;
         let entries = self
             .transactions
             .iter()
@@ -60,7 +60,7 @@ impl<'t> Unsent<'t> {
         let mut unsent = entries.collect::<Result<BTreeMap<_, _>, Error>>()?;
         let payment = unsent.remove(&self.payment).expect("the payment is among them");
         let MempoolEntry { fee, size, parents } = payment;
-        let mut entries = recent.of(node);
+        let mut entries = recent.of(source);
         let checked = Payment { fee, size, parents, unsent }.check(&mut entries, demand).await;
         entries.keep().await;
         checked
@@ -69,7 +69,7 @@ impl<'t> Unsent<'t> {
     /// The outputs that they spend outside the group, as the node knows them.
     async fn coins(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         made: &HashMap<Txid, &Transaction>,
     ) -> Result<HashMap<OutPoint, Coin>, Error> {
         let inputs = self.transactions.iter().flat_map(|(txid, transaction)| {
@@ -84,7 +84,7 @@ impl<'t> Unsent<'t> {
             return Err(Error::BadTransaction(reason));
         }
         let outpoints: Vec<_> = inputs.iter().map(|(.., outpoint)| *outpoint).collect();
-        let states = node.outputs(&outpoints, Mempool::Include).await.map_err(away)?;
+        let states = source.coins(&outpoints).await.map_err(away)?;
         let coins =
             states.into_iter().zip(inputs).map(|(state, (txid, index, outpoint))| match state {
                 OutputState::Unspent { satoshis, confirmations } => {

@@ -7,14 +7,14 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bsv_network::{BlockStream, NodeRpc};
+use bsv_network::{BlockStream, NetworkSource};
 use bsv_tx::{BlockHash, Txid};
 
 use super::Search;
 use super::filter::Filter;
 use crate::error::Error;
 use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof};
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// How many bytes of memory are kept until the end of a block, at most.
 const MOST_KEPT: usize = 32 << 20;
@@ -32,7 +32,7 @@ pub(super) struct Found {
 
 /// A block that is read in parts.
 pub(super) struct BlockParts<'n> {
-    node: &'n NodeRpc,
+    source: &'n NetworkSource,
     block: Option<BlockStream<'n>>,
     place: BlockPlace,
     filter: &'n Filter,
@@ -59,7 +59,7 @@ impl<'n> BlockParts<'n> {
     /// transaction concerns the wallet. They are asked once about each transaction, in the order of
     /// the block.
     pub(super) async fn read(
-        node: &'n NodeRpc,
+        source: &'n NetworkSource,
         mut block: BlockStream<'n>,
         place: BlockPlace,
         filter: &'n Filter,
@@ -86,7 +86,7 @@ impl<'n> BlockParts<'n> {
             }
             position += 1;
         }
-        Ok(Self { node, block: Some(block), place, filter, position: 0, kept, bytes, left_from })
+        Ok(Self { source, block: Some(block), place, filter, position: 0, kept, bytes, left_from })
     }
 
     /// The next part, with proofs. Empty at the end of the block.
@@ -146,7 +146,7 @@ impl<'n> BlockParts<'n> {
     async fn begin_again(&mut self) -> Result<(), Error> {
         let hash = self.place.hash;
         let read = self.block.take().ok_or_else(|| lost(hash))?;
-        self.block = self.node.block_again(read).await.map_err(away)?;
+        self.block = self.source.block_again(read).await.map_err(away)?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bsv_network::{ChainTip, NodeRpc};
+use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::BlockHash;
 
 use super::block_parts::{BlockParts, Found};
@@ -19,7 +19,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Proof, TransactionRecord};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// The progress of reading is stored after this many blocks.
 const STORED_EVERY: u32 = 100;
@@ -31,7 +31,7 @@ impl Wallet {
     /// main chain has changed since then.
     pub(crate) async fn read_new_blocks(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         tip: ChainTip,
         fork: Option<u32>,
     ) -> Result<(), Error> {
@@ -39,7 +39,7 @@ impl Wallet {
         let last = self.store.get(GetFollowedTip).await?;
         let last = last.map(|last| last.height.min(fork.unwrap_or(u32::MAX)));
         if last.is_none() {
-            self.rescan_since_first_event(node, tip).await?;
+            self.rescan_since_first_event(source, tip).await?;
         }
         let mut height = last.unwrap_or(tip.height);
         let mut read = None;
@@ -48,7 +48,7 @@ impl Wallet {
             let previous = read.map(|block: FollowedBlock| block.hash);
             // `None` means that the chain has changed meanwhile. The next round finds out how.
             let search = &mut Search::default();
-            let block = self.read_block(node, height, previous, search).await?;
+            let block = self.read_block(source, height, previous, search).await?;
             let Some(block) = block else { return Ok(()) };
             read = Some(block);
             if height % STORED_EVERY == 0 {
@@ -90,9 +90,13 @@ impl Wallet {
     /// Requests the reading of the blocks from the first event until the chain was first followed.
     /// Others may know keys of the wallet since the first event. Earlier blocks cannot concern the
     /// wallet.
-    async fn rescan_since_first_event(&self, node: &NodeRpc, tip: ChainTip) -> Result<(), Error> {
+    async fn rescan_since_first_event(
+        &self,
+        source: &NetworkSource,
+        tip: ChainTip,
+    ) -> Result<(), Error> {
         if let Some(first) = self.store.get(GetEvents(0, 1)).await?.pop() {
-            while !self.request_rescan(node, tip, RescanFrom::Time(first.at)).await? {}
+            while !self.request_rescan(source, tip, RescanFrom::Time(first.at)).await? {}
         }
         Ok(())
     }
@@ -102,28 +106,28 @@ impl Wallet {
     /// height of the last block.
     pub(crate) async fn walk(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         from_height: u32,
         search: &mut Search<'_>,
         progress: &mut impl FnMut(u32, u32),
     ) -> Result<Option<FollowedBlock>, Error> {
         self.load_filter().await?;
-        let mut tip = node.tip().await.map_err(away)?;
+        let mut tip = source.tip().await.map_err(away)?;
         let (mut height, mut last) = (from_height, None);
         while height <= tip.height {
             progress(height, tip.height);
             let previous = last.map(|last: FollowedBlock| last.hash);
-            last = self.read_block(node, height, previous, search).await?;
+            last = self.read_block(source, height, previous, search).await?;
             if last.is_none() {
                 let reason = format!("the chain changed at height {height}: try again");
                 return Err(Error::BadChain(reason));
             }
             height += 1;
             if height > tip.height {
-                tip = node.tip().await.map_err(away)?;
+                tip = source.tip().await.map_err(away)?;
             }
         }
-        self.read_mempool(node, search).await?;
+        self.read_mempool(source, search).await?;
         Ok(last)
     }
 
@@ -131,22 +135,22 @@ impl Wallet {
     /// `previous`.
     pub(super) async fn read_block(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         height: u32,
         previous: Option<BlockHash>,
         search: &mut Search<'_>,
     ) -> Result<Option<FollowedBlock>, Error> {
         let reorganisations = self.store.get(GetReorganisations).await?;
         let watched_before = *self.watching.backlog.lock().await;
-        let Some(hash) = node.block_hash(height).await.map_err(away)? else { return Ok(None) };
-        let Some(block) = node.block(&hash).await.map_err(away)? else { return Ok(None) };
+        let Some(block) = source.block_at(height).await.map_err(away)? else { return Ok(None) };
+        let hash = block.header.block_hash();
         if previous.is_some_and(|previous| previous != block.header.previous_block) {
             return Ok(None);
         }
         let came_at = self.expiry_time().min(block_time(block.header.time));
         let filter = &self.watching.filter;
         let place = BlockPlace { hash, height };
-        let mut parts = BlockParts::read(node, block, place, filter, search).await?;
+        let mut parts = BlockParts::read(source, block, place, filter, search).await?;
         let mut has_news = false;
         loop {
             let part = parts.next(search).await?;
@@ -156,7 +160,7 @@ impl Wallet {
             match self.notice_mined(part, reorganisations, came_at, search).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {
                     drop(parts);
-                    return Box::pin(self.read_block(node, height, previous, search)).await;
+                    return Box::pin(self.read_block(source, height, previous, search)).await;
                 }
                 noticed => has_news |= noticed?,
             }
@@ -164,7 +168,7 @@ impl Wallet {
         drop(parts);
         // The block may pay keys that are watched only now.
         if has_news && self.watch_backlog().await? != watched_before {
-            return Box::pin(self.read_block(node, height, previous, search)).await;
+            return Box::pin(self.read_block(source, height, previous, search)).await;
         }
         Ok(Some(FollowedBlock { height, hash }))
     }

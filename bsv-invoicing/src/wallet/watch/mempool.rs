@@ -1,13 +1,13 @@
 //! Watching the node's mempool.
 
-use bsv_network::{FeedAddress, NodeRpc, Published, TransactionFeed};
+use bsv_network::{FeedAddress, NetworkSource, Published, TransactionFeed};
 use bsv_tx::{Transaction, Txid};
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::{Arrivals, Search};
 use crate::error::Error;
 use crate::wallet::Wallet;
-use crate::wallet::node::{FOLLOWING_TURNS, away};
+use crate::wallet::sources::{FOLLOWING_TURNS, away};
 
 /// How many messages of the node are read before what they concern is recorded.
 const MOST_BETWEEN: usize = 1_000;
@@ -18,21 +18,21 @@ impl Wallet {
     /// If the node publishes nothing, it returns after reading the mempool. Payments without a
     /// payment message are then seen when they are mined.
     pub(crate) async fn watch_mempool(&self) -> Result<Watched, Error> {
-        let node = &self.node()?.following;
+        let source = &self.sources()?.following;
         self.check_caught_up().await?;
         // The mempool is read only once, so all scripts to watch must be known before.
         self.prepare_to_read().await?;
         let address = match &self.settings.transaction_feed {
             Some(address) => FeedAddress::At(address.clone()),
-            None => node.transaction_feed_address().await.map_err(away)?,
+            None => source.feed_address().await.map_err(away)?,
         };
         let FeedAddress::At(address) = address else {
-            self.read_mempool(node, &mut Search::default()).await?;
+            self.read_mempool(source, &mut Search::default()).await?;
             return Ok(Watched::Once(address));
         };
         let feed = TransactionFeed::connect(&address).await;
         let mut feed = feed.map_err(|error| Error::NetworkAway(error.to_string()))?;
-        self.read_mempool(node, &mut Search::default()).await?;
+        self.read_mempool(source, &mut Search::default()).await?;
         let mut arrivals = Arrivals::default();
         loop {
             // What has come meanwhile is recorded together.
@@ -47,11 +47,11 @@ impl Wallet {
                         self.note_arrival(&mut arrivals, *it, &mut Search::default())?;
                     }
                     Some(Ok(Published::Begun)) => {
-                        self.read_mempool(node, &mut Search::default()).await?;
+                        self.read_mempool(source, &mut Search::default()).await?;
                     }
                     Some(Ok(Published::Gap)) => {
                         tracing::warn!("notifications of the node were lost: reading its mempool");
-                        self.read_mempool(node, &mut Search::default()).await?;
+                        self.read_mempool(source, &mut Search::default()).await?;
                     }
                     // The caller reads the mempool again.
                     Some(Err(error)) => {
@@ -61,7 +61,7 @@ impl Wallet {
                     None => break,
                 }
             }
-            self.notice_in_mempool(node, arrivals.take(), &mut Search::default()).await?;
+            self.notice_in_mempool(source, arrivals.take(), &mut Search::default()).await?;
         }
     }
 
@@ -69,10 +69,10 @@ impl Wallet {
     /// reading repeats until nothing new is found. It leaves out what does not concern the wallet.
     pub(crate) async fn read_mempool(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         search: &mut Search<'_>,
     ) -> Result<(), Error> {
-        let txids = node.mempool().await.map_err(away)?;
+        let txids = source.unmined().await.map_err(away)?;
         let watching = &self.watching;
         watching.looked_at().list(&txids);
         loop {
@@ -82,7 +82,7 @@ impl Wallet {
             if search.keys.is_empty() {
                 open.retain(|txid| !watching.looked_at().has_done(txid));
             }
-            let asked = open.into_iter().map(|txid| ask(node, txid));
+            let asked = open.into_iter().map(|txid| ask(source, txid));
             let mut transactions = stream::iter(asked).buffered(FOLLOWING_TURNS);
             let mut arrivals = Arrivals::default();
             let mut has_found = false;
@@ -93,11 +93,11 @@ impl Wallet {
                     watching.looked_at().finish(&txid, &strange);
                 }
                 if !arrivals.has_room() {
-                    has_found |= self.notice_in_mempool(node, arrivals.take(), search).await?;
+                    has_found |= self.notice_in_mempool(source, arrivals.take(), search).await?;
                 }
             }
             while !arrivals.is_empty() {
-                has_found |= self.notice_in_mempool(node, arrivals.take(), search).await?;
+                has_found |= self.notice_in_mempool(source, arrivals.take(), search).await?;
             }
             if !has_found {
                 return Ok(());
@@ -106,8 +106,8 @@ impl Wallet {
     }
 }
 
-async fn ask(node: &NodeRpc, txid: Txid) -> Result<(Txid, Option<Transaction>), Error> {
-    Ok((txid, node.transaction(&txid).await.map_err(away)?))
+async fn ask(source: &NetworkSource, txid: Txid) -> Result<(Txid, Option<Transaction>), Error> {
+    Ok((txid, source.transaction(&txid).await.map_err(away)?))
 }
 
 /// How the mempool was watched.

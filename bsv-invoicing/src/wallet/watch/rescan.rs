@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bsv_network::{ChainTip, NodeRpc};
+use bsv_network::{ChainTip, NetworkSource};
 
 use super::Search;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::ledger::{GetRescan, SetRescan};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::catch_up::height_at;
-use crate::wallet::node::away;
+use crate::wallet::sources::away;
 
 /// How long one turn of reading earlier blocks lasts. New blocks are read between turns.
 const TURN: Duration = Duration::from_secs(2);
@@ -28,12 +28,12 @@ impl Wallet {
         from_height: u32,
         mut progress: impl FnMut(u32, u32),
     ) -> Result<u32, Error> {
-        let node = &self.node()?.operating;
+        let source = &self.sources()?.operating;
         self.check_caught_up().await?;
-        let tip = tip_from(node, from_height).await?;
+        let tip = tip_from(source, from_height).await?;
         let from = RescanFrom::Height(from_height);
-        while !self.request_rescan(node, tip, from).await? {}
-        while !self.rescan_for_a_turn(node, tip, &mut progress).await? {}
+        while !self.request_rescan(source, tip, from).await? {}
+        while !self.rescan_for_a_turn(source, tip, &mut progress).await? {}
         Ok(tip.height)
     }
 
@@ -41,14 +41,14 @@ impl Wallet {
     /// Returns false if somebody else has changed the place meanwhile.
     pub(super) async fn request_rescan(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         tip: ChainTip,
         from: RescanFrom,
     ) -> Result<bool, Error> {
         let before = self.store.get(GetRescan).await?;
-        let mut height = height_of(node, tip, from).await?;
+        let mut height = height_of(source, tip, from).await?;
         if let Some(place) = before {
-            height = height.min(height_of(node, tip, place).await?);
+            height = height.min(height_of(source, tip, place).await?);
         }
         let from = Some(RescanFrom::Height(height));
         Ok(self.store.execute(SetRescan { before, from }).await?)
@@ -58,19 +58,19 @@ impl Wallet {
     /// none are left.
     pub(crate) async fn rescan_for_a_turn(
         &self,
-        node: &NodeRpc,
+        source: &NetworkSource,
         tip: ChainTip,
         progress: &mut impl FnMut(u32, u32),
     ) -> Result<bool, Error> {
         let Some(place) = self.store.get(GetRescan).await? else { return Ok(true) };
         self.prepare_to_read().await?;
-        let begun_at = height_of(node, tip, place).await?;
+        let begun_at = height_of(source, tip, place).await?;
         let mut height = begun_at;
         let begun = Instant::now();
         while height <= tip.height && begun.elapsed() < TURN {
             progress(height, tip.height);
             // A missing block has left the chain. Its successor is read as a new block.
-            self.read_block(node, height, None, &mut Search::default()).await?;
+            self.read_block(source, height, None, &mut Search::default()).await?;
             height += 1;
         }
         // Some of these blocks may be deep already, so that no new tip makes them so.
@@ -84,8 +84,8 @@ impl Wallet {
 }
 
 /// The tip. Fails if it is below a height.
-pub(crate) async fn tip_from(node: &NodeRpc, height: u32) -> Result<ChainTip, Error> {
-    let tip = node.tip().await.map_err(away)?;
+pub(crate) async fn tip_from(source: &NetworkSource, height: u32) -> Result<ChainTip, Error> {
+    let tip = source.tip().await.map_err(away)?;
     if height <= tip.height {
         return Ok(tip);
     }
@@ -94,9 +94,9 @@ pub(crate) async fn tip_from(node: &NodeRpc, height: u32) -> Result<ChainTip, Er
 }
 
 /// The height of the first block to read.
-async fn height_of(node: &NodeRpc, tip: ChainTip, place: RescanFrom) -> Result<u32, Error> {
+async fn height_of(source: &NetworkSource, tip: ChainTip, place: RescanFrom) -> Result<u32, Error> {
     match place {
         RescanFrom::Height(height) => Ok(height),
-        RescanFrom::Time(time) => height_at(node, tip, time.before(READ_BEFORE)).await,
+        RescanFrom::Time(time) => height_at(source, tip, time.before(READ_BEFORE)).await,
     }
 }

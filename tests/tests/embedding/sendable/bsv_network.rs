@@ -1,5 +1,5 @@
 use bsv_network::headers::{Chaintracks, HeaderFollower, HeaderSource, Locator, Peer};
-use bsv_network::{BlockStream, NodeRpc, TransactionFeed};
+use bsv_network::{BlockStream, NetworkSource, NodeRpc, TransactionFeed};
 use tokio::net::TcpStream;
 
 use super::{any, is_send};
@@ -52,6 +52,24 @@ pub(super) fn node(
     is_send(node.revoke_miner_id(any()));
     is_send(TransactionFeed::connect(text));
     is_send(feed.next());
+}
+
+pub(super) fn source(source: &NetworkSource) {
+    is_send(source.header(any()));
+    is_send(source.header_at(any()));
+    is_send(source.block_at(any()));
+    is_send(source.unmined());
+    is_send(source.entries(any()));
+    is_send(source.unmined_ancestors(any()));
+    is_send(source.feed_address());
+    is_send(source.place(any()));
+    is_send(source.places(any()));
+    is_send(source.finds_all_mined());
+    is_send(source.mined_in(any()));
+    is_send(source.coins(any()));
+    is_send(source.offer(any()));
+    is_send(source.show(any()));
+    is_send(source.fate(any()));
 }
 
 pub(super) fn headers(

@@ -1,6 +1,6 @@
-//! The node that a wallet uses.
+//! The source that tells a wallet of the network.
 
-use bsv_network::{NodeError, NodeRpc};
+use bsv_network::{NetworkSource, NodeError};
 
 use crate::error::Error;
 
@@ -15,45 +15,45 @@ const LARGE: usize = 100_000;
 /// How many calls are made at once to follow transactions and the chain.
 pub(crate) const FOLLOWING_TURNS: usize = 3;
 
-/// The reason why a node cannot say what became of a transaction.
+/// The reason why a source cannot say what became of a transaction.
 pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions, so the outcome \
                                    of some may stay unknown: run it with txindex=1";
 
-/// A node with separate turns for each purpose, so that no purpose waits for the calls of another.
+/// A source with separate turns for each purpose, so that no purpose waits for the calls of another.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct Sources {
     /// For payments that strangers offer.
-    pub(crate) receiving: NodeRpc,
+    pub(crate) receiving: NetworkSource,
     /// For sending the large ones of them.
-    receiving_large: NodeRpc,
+    receiving_large: NetworkSource,
     /// For following transactions and the chain.
-    pub(crate) following: NodeRpc,
+    pub(crate) following: NetworkSource,
     /// For everything that the owner asks for.
-    pub(crate) operating: NodeRpc,
+    pub(crate) operating: NetworkSource,
 }
 
-impl Node {
-    pub(crate) fn new(node: NodeRpc) -> Self {
+impl Sources {
+    pub(crate) fn new(source: NetworkSource) -> Self {
         Self {
-            receiving: node.clone().with_turns(RECEIVING_TURNS),
-            receiving_large: node.clone().with_turns(LARGE_TURNS),
-            following: node.clone().with_turns(FOLLOWING_TURNS),
-            operating: node,
+            receiving: source.clone().with_turns(RECEIVING_TURNS),
+            receiving_large: source.clone().with_turns(LARGE_TURNS),
+            following: source.clone().with_turns(FOLLOWING_TURNS),
+            operating: source,
         }
     }
 
-    /// The node for sending a payment of so many bytes, ancestors included.
-    pub(crate) fn receiving_of(&self, len: usize) -> &NodeRpc {
+    /// The source for sending a payment of so many bytes, ancestors included.
+    pub(crate) fn receiving_of(&self, len: usize) -> &NetworkSource {
         if len < LARGE { &self.receiving } else { &self.receiving_large }
     }
 }
 
-/// The error when the node cannot be used and nothing was changed.
+/// The error when the source cannot be asked and nothing was changed.
 pub(crate) fn away(error: NodeError) -> Error {
     Error::NetworkAway(error.to_string())
 }
 
-/// The error when the node cannot be used and the outcome of a payment is not known.
+/// The error when the source cannot be asked and the outcome of a payment is not known.
 pub(crate) fn unknown(error: NodeError) -> Error {
     Error::OutcomeUnknown(error.to_string())
 }
