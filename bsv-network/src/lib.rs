@@ -2,6 +2,8 @@
 
 mod amount;
 mod answers;
+#[cfg(feature = "broadcasters")]
+pub mod broadcasters;
 mod connection;
 mod error;
 #[cfg(feature = "headers")]

@@ -42,7 +42,8 @@ fn every_public_future_is_checked() {
     // This makes the compiler treat the function as used.
     let _ = bsv_invoicing::wallet;
     let _ = bsv_minerid::miner_ids::<::bsv_minerid::store::RedbIdentityStore>;
-    let _ = (bsv_network::node, bsv_network::source, bsv_network::headers);
+    let _ =
+        (bsv_network::node, bsv_network::source, bsv_network::broadcaster, bsv_network::headers);
     let _ = bsv_store::writer::<DatabaseBatches<NoTables>>;
 }
 

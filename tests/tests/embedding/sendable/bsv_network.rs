@@ -1,3 +1,4 @@
+use bsv_network::broadcasters::Broadcaster;
 use bsv_network::headers::{Chaintracks, HeaderFollower, HeaderSource, Locator, Peer};
 use bsv_network::{BlockStream, NetworkSource, NodeRpc, TransactionFeed};
 use tokio::net::TcpStream;
@@ -70,6 +71,12 @@ pub(super) fn source(source: &NetworkSource) {
     is_send(source.offer(any()));
     is_send(source.show(any()));
     is_send(source.fate(any()));
+}
+
+pub(super) fn broadcaster(broadcaster: &Broadcaster) {
+    is_send(broadcaster.send(any()));
+    is_send(broadcaster.status(any()));
+    is_send(broadcaster.fee_rate());
 }
 
 pub(super) fn headers(

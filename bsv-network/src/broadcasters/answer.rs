@@ -1,0 +1,282 @@
+use bsv_tx::{Bump, Txid};
+use serde::Deserialize;
+
+use crate::hex_digits;
+
+/// The answer of a broadcaster about one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What it says became of the transaction.
+    pub word: Word,
+    /// The Merkle path that it gives, with the transaction as a leaf. If the path leads to the root
+    /// of a header of the main chain, the transaction is mined, whatever the word is.
+    pub path: Option<Bump>,
+}
+
+/// What a broadcaster says became of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The network has it.
+    Taken,
+    /// It is on its way, or nobody knows. A transaction that is said to be mined without a path that
+    /// holds is open, too.
+    Open,
+    /// The transaction breaks a rule. Another broadcaster may see that differently.
+    Refused {
+        /// The code (460 to 476), if it has one. 465 and 473 say that the fee is too low.
+        code: Option<u16>,
+        /// The words of the service, in one line of at most 200 bytes.
+        reason: String,
+    },
+    /// The service did not take it and names no rule: it may be the trouble of the service.
+    Rejected {
+        /// The words of the service, in one line of at most 200 bytes.
+        reason: String,
+    },
+    /// The service does not know the coins that it spends.
+    InputsUnknown,
+    /// The service knows another transaction that spends one of its coins.
+    Rival {
+        /// Those that the service names.
+        spenders: Vec<Txid>,
+    },
+    /// It cannot be taken before its ancestors, or before its lock time.
+    NotYet,
+    /// The service has no record of it, which proves nothing.
+    Unknown,
+}
+
+/// The members that both dialects use in all their answers about a transaction. Each member may be
+/// absent or null.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Members {
+    pub(super) txid: Option<String>,
+    pub(super) tx_status: Option<String>,
+    status: Option<u16>,
+    merkle_path: Option<String>,
+    competing_txs: Option<Vec<String>>,
+    extra_info: Option<String>,
+    reason: Option<String>,
+    detail: Option<String>,
+    title: Option<String>,
+    error: Option<String>,
+}
+
+/// The most bytes of a service's words that are kept.
+const MOST_WORDS: usize = 200;
+/// How the words of a refusal begin if only an ancestor was refused.
+const PARENT_REJECTED: &str = "parent rejected";
+/// What stands before the id of the transaction that has spent a coin.
+const SPENT_BY: &str = "already spent by tx ";
+const TXID_DIGITS: usize = 64;
+
+impl Members {
+    /// The answer, by the state that it names.
+    pub(super) fn of_state(&self, state: &str, txid: &Txid) -> Answer {
+        let word = match state {
+            "SEEN_ON_NETWORK" | "SEEN_MULTIPLE_NODES" | "STUMP_PROCESSING" | "IMMUTABLE" => {
+                Word::Taken
+            }
+            "DOUBLE_SPEND_ATTEMPTED" => self.rival(),
+            "REJECTED" => self.of_code(self.status),
+            _ => Word::Open,
+        };
+        Answer { word, path: self.path(txid) }
+    }
+
+    /// What a refusal means, by its code.
+    pub(super) fn of_code(&self, code: Option<u16>) -> Word {
+        let reason = self.reason();
+        if reason.starts_with(PARENT_REJECTED) {
+            return Word::NotYet;
+        }
+        match code {
+            // The code says nothing by itself.
+            Some(467) if self.words().is_none() => Word::Rejected { reason },
+            Some(461 | 463..=465 | 467..=469 | 471..=475) => Word::Refused { code, reason },
+            Some(460 | 462) => Word::InputsUnknown,
+            Some(466) => self.rival(),
+            Some(476) => Word::NotYet,
+            _ => Word::Rejected { reason },
+        }
+    }
+
+    /// What a refusal of Arcade without a code means, if it is about the transaction.
+    pub(super) fn without_code(&self) -> Option<Word> {
+        match self.error.as_deref()? {
+            "failed to parse transaction" | "empty transaction" => {
+                Some(Word::Refused { code: None, reason: self.reason() })
+            }
+            "transaction failed validation" => Some(self.of_code(None)),
+            _ => None,
+        }
+    }
+
+    /// The code of a refusal in the body, if it is one of this kind.
+    pub(super) fn code(&self) -> Option<u16> {
+        self.status.filter(|code| (460..=476).contains(code))
+    }
+
+    fn rival(&self) -> Word {
+        let named = self.competing_txs.iter().flatten().map(String::as_str);
+        let told = self.extra_info.as_deref().and_then(|info| info.split_once(SPENT_BY));
+        let told = told.and_then(|(_, rest)| rest.get(..TXID_DIGITS));
+        let spenders = named.chain(told).filter_map(|text| text.parse().ok());
+        Word::Rival { spenders: spenders.take(MOST_SPENDERS).collect() }
+    }
+
+    fn path(&self, txid: &Txid) -> Option<Bump> {
+        let bytes = hex_bytes(self.merkle_path.as_deref()?)?;
+        let bump = Bump::from_bytes(&bytes).ok()?;
+        // A path that was made for another transaction of the block proves only that one.
+        let is_leaf = bump.leaves().any(|leaf| leaf == *txid);
+        is_leaf.then_some(bump)
+    }
+
+    /// The most telling words of a refusal.
+    fn reason(&self) -> String {
+        one_line(self.words().unwrap_or("it gives no reason"))
+    }
+
+    fn words(&self) -> Option<&str> {
+        let members = [&self.extra_info, &self.reason, &self.detail, &self.title, &self.error];
+        members.into_iter().flatten().map(String::as_str).find(|words| !words.is_empty())
+    }
+}
+
+/// The most spenders that are kept of an answer.
+const MOST_SPENDERS: usize = 16;
+
+/// The beginning of foreign words, in one line.
+pub(super) fn one_line(words: &str) -> String {
+    let mut line = String::new();
+    for part in words.chars().map(char::escape_debug) {
+        let part = part.to_string();
+        if line.len() + part.len() > MOST_WORDS {
+            break;
+        }
+        line.push_str(&part);
+    }
+    line
+}
+
+fn hex_bytes(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    hex_digits::decode(text.as_bytes(), &mut bytes).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::MerkleBranch;
+    use serde_json::json;
+
+    use super::*;
+
+    fn txid(byte: u8) -> Txid {
+        Txid::from_bytes([byte; 32])
+    }
+
+    fn answer(body: serde_json::Value) -> Answer {
+        let members: Members = serde_json::from_value(body).unwrap();
+        members.of_state(members.tx_status.as_deref().unwrap(), &txid(1))
+    }
+
+    #[test]
+    fn each_state_means_what_the_contract_says() {
+        for (states, expected) in [
+            (
+                &["SEEN_ON_NETWORK", "SEEN_MULTIPLE_NODES", "STUMP_PROCESSING", "IMMUTABLE"][..],
+                Word::Taken,
+            ),
+            (
+                &[
+                    "UNKNOWN",
+                    "QUEUED",
+                    "RECEIVED",
+                    "STORED",
+                    "ANNOUNCED_TO_NETWORK",
+                    "REQUESTED_BY_NETWORK",
+                    "SENT_TO_NETWORK",
+                    "ACCEPTED_BY_NETWORK",
+                    "PENDING_RETRY",
+                    "SEEN_IN_ORPHAN_MEMPOOL",
+                    "MINED_IN_STALE_BLOCK",
+                    "MINED",
+                    "a state of tomorrow",
+                ],
+                Word::Open,
+            ),
+            (&["DOUBLE_SPEND_ATTEMPTED"], Word::Rival { spenders: Vec::new() }),
+            (&["REJECTED"], Word::Rejected { reason: "it gives no reason".to_owned() }),
+        ] {
+            for state in states {
+                // The other members are as both dialects write them.
+                let body = json!({
+                    "txStatus": state, "blockHash": "", "blockHeight": 0, "competingTxs": null,
+                    "extraInfo": "", "merklePath": "", "status": 200,
+                    "nextRetryAt": "0001-01-01T00:00:00Z",
+                });
+                assert_eq!(answer(body), Answer { word: expected.clone(), path: None }, "{state}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_code_means_what_the_contract_says() {
+        for code in 455..=480_u16 {
+            let word = answer(json!({ "txStatus": "REJECTED", "status": code })).word;
+            let is_expected = match code {
+                461 | 463..=465 | 468 | 469 | 471..=475 => {
+                    matches!(word, Word::Refused { code: Some(told), .. } if told == code)
+                }
+                460 | 462 => word == Word::InputsUnknown,
+                466 => word == Word::Rival { spenders: Vec::new() },
+                476 => word == Word::NotYet,
+                // 467 counts only with a reason.
+                _ => matches!(word, Word::Rejected { .. }),
+            };
+            assert!(is_expected, "{code}: {word:?}");
+        }
+    }
+
+    #[test]
+    fn an_ancestor_that_is_refused_is_no_verdict() {
+        let body =
+            json!({ "txStatus": "REJECTED", "status": 461, "extraInfo": "parent rejected: x" });
+        assert_eq!(answer(body).word, Word::NotYet);
+    }
+
+    #[test]
+    fn spenders_are_read_from_both_places() {
+        let line = format!("UTXO_SPENT (70): 9:0 utxo already spent by tx {}[0]", txid(3));
+        let body = json!({
+            "txStatus": "REJECTED", "status": 466, "extraInfo": line,
+            "competingTxs": [txid(2).to_string(), "nonsense"],
+        });
+        assert_eq!(answer(body).word, Word::Rival { spenders: vec![txid(2), txid(3)] });
+        let cut =
+            json!({ "txStatus": "REJECTED", "status": 466, "extraInfo": "already spent by tx ä" });
+        assert_eq!(answer(cut).word, Word::Rival { spenders: Vec::new() });
+    }
+
+    #[test]
+    fn a_path_counts_only_with_the_transaction_as_a_leaf() {
+        let branch = MerkleBranch { position: 0, siblings: Vec::new() };
+        for (of, is_kept) in [(txid(1), true), (txid(2), false)] {
+            let bump = Bump::of(7, &[(of, branch.clone())]).unwrap();
+            let path = hex::encode(bump.to_bytes());
+            let Answer { word, path } = answer(json!({ "txStatus": "MINED", "merklePath": path }));
+            assert_eq!((word, path.is_some()), (Word::Open, is_kept));
+        }
+        for path in ["", "zz", "fe"] {
+            assert_eq!(answer(json!({ "txStatus": "MINED", "merklePath": path })).path, None);
+        }
+    }
+
+    #[test]
+    fn foreign_words_are_one_short_line() {
+        let line = one_line(&"\n\u{1b}[31mä".repeat(100));
+        assert!(line.len() <= MOST_WORDS && line.starts_with("\\n\\u{1b}[31mä"), "{line}");
+    }
+}

@@ -1,0 +1,239 @@
+//! Broadcasters that answer as they like. The answers are those of Arcade and ARC, word by word.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bsv_network::SecretString;
+use bsv_network::broadcasters::{Answer, Broadcaster, BroadcasterError, Callback, Dialect, Word};
+use bsv_network::bsv_tx::{ExtendedTransaction, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_network::serde_json::{Value, json};
+use reqwest::Client;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// A service that gives every request the same answer. Answers its URL, and the heads of the
+/// requests.
+async fn serve(status: u16, headers: &str, body: Vec<u8>) -> (String, UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    let answer = [head.as_bytes(), &body].concat();
+    let (sender, requests) = unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            let end = loop {
+                stream.read_buf(&mut request).await.unwrap();
+                let end = request.windows(4).position(|four| four == b"\r\n\r\n");
+                if let Some(end) = end {
+                    break end;
+                }
+            };
+            let head = String::from_utf8(request[..end].to_vec()).unwrap();
+            let length = head.split("content-length: ").nth(1);
+            let length = length.map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
+            while request.len() < end + 4 + length {
+                stream.read_buf(&mut request).await.unwrap();
+            }
+            sender.send(head).unwrap();
+            // The client may have heard enough.
+            let _ = stream.write_all(&answer).await;
+        }
+    });
+    (url, requests)
+}
+
+fn client() -> Client {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    Client::builder().tls_backend_preconfigured(config).build().unwrap()
+}
+
+fn transaction() -> ExtendedTransaction {
+    let output = |satoshis| TxOut { satoshis, locking_script: Script::default() };
+    let input = TxIn {
+        previous_output: OutPoint { txid: Txid::from_bytes([9; 32]), vout: 0 },
+        unlocking_script: Script::default(),
+        sequence: u32::MAX,
+    };
+    let transaction =
+        Transaction { version: 1, inputs: vec![input], outputs: vec![output(1)], lock_time: 0 };
+    ExtendedTransaction::new(transaction, vec![output(2)]).unwrap()
+}
+
+fn txid() -> Txid {
+    transaction().transaction().txid()
+}
+
+/// What a broadcaster of this dialect says when it is sent a transaction and answers so.
+async fn sent(dialect: Dialect, status: u16, body: Value) -> Result<Answer, BroadcasterError> {
+    let (url, _requests) = serve(status, "", body.to_string().into_bytes()).await;
+    Broadcaster::new(dialect, client(), url).send(&transaction()).await
+}
+
+async fn word(dialect: Dialect, status: u16, body: Value) -> Word {
+    sent(dialect, status, body).await.unwrap().word
+}
+
+#[tokio::test]
+async fn arcade_is_asked_and_understood() {
+    let body = json!({ "txid": txid(), "status": 202, "txStatus": "RECEIVED" });
+    let (url, mut requests) = serve(202, "", body.to_string().into_bytes()).await;
+    let callback = Callback {
+        url: "https://shop.example/network/callback".to_owned(),
+        token: SecretString::from("token"),
+    };
+    let broadcaster = Broadcaster::new(Dialect::Arcade, client(), url)
+        .with_api_key(SecretString::from("key"))
+        .with_callback(callback);
+    let answer = broadcaster.send(&transaction()).await.unwrap();
+    assert_eq!(answer, Answer { word: Word::Open, path: None });
+    let request = requests.recv().await.unwrap();
+    for part in [
+        "POST /tx HTTP/1.1\r\n",
+        "content-type: application/octet-stream\r\n",
+        "x-callbackurl: https://shop.example/network/callback\r\n",
+        "x-callbacktoken: token\r\n",
+        "x-fullstatusupdates: true\r\n",
+        "authorization: Bearer key\r\n",
+    ] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    broadcaster.status(&txid()).await.unwrap();
+    assert!(requests.recv().await.unwrap().starts_with(&format!("GET /tx/{} ", txid())));
+
+    // Its verdicts have the status 400, and the code in the body.
+    let refused = |status: u16| {
+        json!({
+            "error": "transaction failed validation", "reason": "script evaluation failed",
+            "txid": txid(), "status": status, "title": "Malformed transaction",
+            "detail": "Transaction unlocking scripts are invalid", "type": "about:blank",
+        })
+    };
+    let reason = "script evaluation failed".to_owned();
+    assert_eq!(
+        word(Dialect::Arcade, 400, refused(461)).await,
+        Word::Refused { code: Some(461), reason }
+    );
+    assert_eq!(word(Dialect::Arcade, 400, refused(476)).await, Word::NotYet);
+    assert_eq!(word(Dialect::Arcade, 400, refused(460)).await, Word::InputsUnknown);
+    let unreadable = json!({ "error": "failed to parse transaction" });
+    let reason = "failed to parse transaction".to_owned();
+    assert_eq!(word(Dialect::Arcade, 400, unreadable).await, Word::Refused { code: None, reason });
+    let unclassified = json!({ "error": "transaction failed validation", "reason": "who knows" });
+    let reason = "who knows".to_owned();
+    assert_eq!(word(Dialect::Arcade, 400, unclassified).await, Word::Rejected { reason });
+    // What is wrong with the request says nothing about the transaction.
+    let body = json!({ "error": "invalid callback url: it is private" });
+    let error = sent(Dialect::Arcade, 400, body).await.unwrap_err();
+    assert!(matches!(error, BroadcasterError::Nonsense(_)), "{error}");
+}
+
+#[tokio::test]
+async fn arc_is_asked_and_understood() {
+    let body = json!({
+        "blockHash": "", "blockHeight": 0, "competingTxs": null, "extraInfo": "", "merklePath": "",
+        "status": 200, "timestamp": "2023-03-09T12:03:48.382910514Z", "title": "OK",
+        "txStatus": "SEEN_ON_NETWORK", "txid": txid(),
+    });
+    let (url, mut requests) = serve(200, "", body.to_string().into_bytes()).await;
+    let broadcaster = Broadcaster::new(Dialect::Arc, client(), url);
+    assert_eq!(broadcaster.send(&transaction()).await.unwrap().word, Word::Taken);
+    assert!(requests.recv().await.unwrap().starts_with("POST /v1/tx HTTP/1.1\r\n"));
+
+    // Its verdicts have the code as the status.
+    let refused = |code: u16| {
+        json!({
+            "type": "about:blank", "title": "Fee too low", "status": code,
+            "detail": "Fees are insufficient", "instance": null, "txid": txid(),
+            "extraInfo": "arc error 465: minimum expected fee: 22, actual fee: 1",
+        })
+    };
+    let reason = "arc error 465: minimum expected fee: 22, actual fee: 1".to_owned();
+    assert_eq!(
+        word(Dialect::Arc, 465, refused(465)).await,
+        Word::Refused { code: Some(465), reason }
+    );
+    assert_eq!(word(Dialect::Arc, 466, refused(466)).await, Word::Rival { spenders: Vec::new() });
+    // A generic refusal is no verdict.
+    let generic = json!({ "title": "Bad request", "status": 400, "detail": "it cannot be read" });
+    let error = sent(Dialect::Arc, 400, generic).await.unwrap_err();
+    assert!(matches!(error, BroadcasterError::Nonsense(_)), "{error}");
+}
+
+#[tokio::test]
+async fn no_record_proves_nothing_and_a_missing_route_is_a_fault() {
+    let (url, _requests) = serve(404, "", br#"{"error":"transaction not found"}"#.to_vec()).await;
+    let broadcaster = Broadcaster::new(Dialect::Arcade, client(), url);
+    assert_eq!(broadcaster.status(&txid()).await.unwrap().word, Word::Unknown);
+    assert!(matches!(broadcaster.send(&transaction()).await, Err(BroadcasterError::Nonsense(_))));
+}
+
+#[tokio::test]
+async fn conditions_are_told_apart() {
+    for status in [401, 403] {
+        let error = sent(Dialect::Arc, status, Value::Null).await.unwrap_err();
+        assert_eq!(error, BroadcasterError::Unauthorized(status));
+    }
+    for status in [408, 409, 413, 429, 500, 502, 503, 504] {
+        let error = sent(Dialect::Arcade, status, json!({ "status": 461 })).await.unwrap_err();
+        assert_eq!(error, BroadcasterError::Busy { status, retry_after: None });
+    }
+    let (url, _requests) = serve(503, "retry-after: 7\r\n", Vec::new()).await;
+    let retry_after = Some(Duration::from_secs(7));
+    assert_eq!(
+        Broadcaster::new(Dialect::Arc, client(), url).send(&transaction()).await,
+        Err(BroadcasterError::Busy { status: 503, retry_after })
+    );
+    let broadcaster = Broadcaster::new(Dialect::Arc, client(), "http://127.0.0.1:9/?secret");
+    let error = broadcaster.send(&transaction()).await.unwrap_err();
+    assert!(matches!(error, BroadcasterError::Unreachable(_)), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn nonsense_is_no_answer() {
+    let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
+    for (status, body) in [
+        (200, "not JSON".to_owned()),
+        (200, "{}".to_owned()),
+        (200, deep),
+        (200, json!({ "txStatus": "SEEN_ON_NETWORK" }).to_string()),
+        (200, json!({ "txStatus": "SEEN_ON_NETWORK", "txid": "00".repeat(32) }).to_string()),
+        (400, json!({ "status": 461, "txid": "00".repeat(32) }).to_string()),
+        (302, json!({ "txStatus": "SEEN_ON_NETWORK", "txid": txid() }).to_string()),
+    ] {
+        let (url, _requests) = serve(status, "", body.clone().into_bytes()).await;
+        let answer = Broadcaster::new(Dialect::Arc, client(), url).send(&transaction()).await;
+        assert!(matches!(answer, Err(BroadcasterError::Nonsense(_))), "{body}: {answer:?}");
+    }
+    let (url, _requests) = serve(200, "", vec![b' '; (16 << 20) + 1]).await;
+    let answer = Broadcaster::new(Dialect::Arc, client(), url).status(&txid()).await;
+    assert!(matches!(answer, Err(BroadcasterError::Nonsense(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_fee_rate_is_told_for_1000_bytes() {
+    for (satoshis, bytes, expected) in
+        [(100_u64, 1000_u64, Some(100)), (1, 20, Some(50)), (5, 100_000, Some(1)), (1, 0, None)]
+    {
+        let fee = json!({ "satoshis": satoshis, "bytes": bytes });
+        let body = json!({ "policy": { "miningFee": fee }, "timestamp": "2026-08-07T12:00:00Z" });
+        let (url, mut requests) = serve(200, "", body.to_string().into_bytes()).await;
+        let rate = Broadcaster::new(Dialect::Arc, client(), url).fee_rate().await;
+        assert_eq!(rate.ok(), expected);
+        assert!(requests.recv().await.unwrap().starts_with("GET /v1/policy "));
+    }
+}
