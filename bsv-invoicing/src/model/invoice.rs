@@ -146,9 +146,10 @@ pub enum InvoiceState {
 }
 
 impl Invoice {
-    /// Where it stands at `now`.
+    /// Where it stands at `now`. It is paid once that is recorded, even if `now` is earlier, because
+    /// time may stand still for what expires.
     pub fn state(&self, now: Timestamp) -> InvoiceState {
-        if self.paid_at(now).is_some() {
+        if self.payment_received_at.is_some() {
             InvoiceState::Paid
         } else if self.has_expired(now) || (self.expires_at <= now && !self.is_held()) {
             InvoiceState::Expired
@@ -186,24 +187,28 @@ impl Invoice {
         received.saturating_sub(asked).saturating_sub(refunded)
     }
 
-    /// When a payment was received, as far as that had happened at `now`.
-    fn paid_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.payment_received_at.filter(|time| *time <= now)
+    /// The same invoice as it was when it was created.
+    pub fn as_created(self) -> Self {
+        Self {
+            payment_received_at: None,
+            refund_to: None,
+            refunded_at: None,
+            in_flight: false,
+            deleted_at: None,
+            awaits_block_since: None,
+            expired_at: None,
+            ..self
+        }
     }
 
     /// When it last changed, as seen at `now`.
     pub fn updated_at(&self, now: Timestamp) -> Timestamp {
         let changed = match self.state(now) {
             InvoiceState::Pending => self.created_at,
-            InvoiceState::Paid => self.paid_at(now).unwrap_or(self.created_at),
+            InvoiceState::Paid => self.payment_received_at.unwrap_or(self.created_at),
             InvoiceState::Expired => self.expires_at,
         };
-        self.refunded_by(now).map_or(changed, |refunded_at| refunded_at.max(changed))
-    }
-
-    /// When the first refund was made, as far as that had happened at `now`.
-    fn refunded_by(&self, now: Timestamp) -> Option<Timestamp> {
-        self.refunded_at.filter(|time| *time <= now)
+        self.refunded_at.map_or(changed, |refunded_at| refunded_at.max(changed))
     }
 
     /// The invoice as the wallet specification writes it, as it is at `now`: JSON with its twelve
@@ -217,19 +222,17 @@ impl Invoice {
     /// Appends the JSON of [`to_json`](Self::to_json). The JSON is written by hand because lists
     /// and look-ups spend much of their time on it.
     pub fn write_json(&self, now: Timestamp, json: &mut Vec<u8>) {
-        let Self {
-            id, satoshis, description, reference, created_at, expires_at, refund_to, ..
-        } = self;
+        let Self { id, satoshis, description, reference, created_at, expires_at, .. } = self;
+        let Self { payment_received_at, refund_to, refunded_at, .. } = self;
         write_member(json, b"{\"id\":", id.as_str());
         write_member(json, b",\"reference\":", reference);
         write_member(json, b",\"description\":", description);
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
-        write_member(json, b",\"paymentReceivedAt\":", &self.paid_at(now));
-        let refunded_at = self.refunded_by(now);
-        let is_settled = self.paid_at(now).is_some() || refunded_at.is_some();
+        write_member(json, b",\"paymentReceivedAt\":", payment_received_at);
+        let is_settled = payment_received_at.is_some() || refunded_at.is_some();
         write_member(json, b",\"refundTo\":", &refund_to.as_ref().filter(|_| is_settled));
-        write_member(json, b",\"refundedAt\":", &refunded_at);
+        write_member(json, b",\"refundedAt\":", refunded_at);
         write_member(json, b",\"state\":", self.state(now).name());
         write_member(json, b",\"createdAt\":", created_at);
         write_member(json, b",\"updatedAt\":", &self.updated_at(now).whole_seconds());

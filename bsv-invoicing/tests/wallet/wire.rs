@@ -79,7 +79,8 @@ fn the_state_of_an_invoice_depends_on_the_time() {
         (invoice(), EXPIRES_AT, expired, EXPIRES_AT),
         (invoice(), "2026-11-22T08:48:56.767572Z", expired, EXPIRES_AT),
         (invoice(), "9999-01-01T00:00:00Z", expired, EXPIRES_AT),
-        (paid.clone(), CREATED_AT, pending, CREATED_AT),
+        (paid.clone().as_created(), CREATED_AT, pending, CREATED_AT),
+        (paid.clone(), CREATED_AT, InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
         (paid.clone(), "2026-11-21T09:00:00.25Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
         (paid, "9999-01-01T00:00:00Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
     ] {
