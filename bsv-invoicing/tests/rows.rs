@@ -205,6 +205,7 @@ fn one_of_each() -> Vec<String> {
                 changes: 1,
                 refunded: 800,
                 refunded_before: 700,
+                last_payment_before: 2,
             },
         ),
         line::<Counted>(&(7, OUTSIDE_BLOCKS, 9), &()),

@@ -119,18 +119,20 @@ impl Books<'_> {
         }
     }
 
-    /// Looks whether an invoice is paid after its refunds have changed. Those that were made after it
-    /// was paid do not matter, whatever the rules are by then.
+    /// Looks whether an invoice is paid after its refunds have changed. `before` is what was stored
+    /// before that. The rules of today judge a paid invoice only if a refund has come back that was made
+    /// before it was paid.
     pub(crate) fn settle_anew(
         &mut self,
         number: u64,
+        before: Received,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
         let mut received = stored;
-        let matters = invoice.payment_received_at.is_none() || received.refunded_before > 0;
-        let sums = self.sums_after(&invoice, &mut received, matters)?;
+        let is_judged = !invoice.is_paid() || stored.refunded_before > before.refunded_before;
+        let sums = self.sums_after(&invoice, &mut received, is_judged)?;
         if received != stored {
             self.rows.put::<ReceivedFor>(number, &received)?;
         }
@@ -147,9 +149,8 @@ impl Books<'_> {
         received: &mut Received,
         has_changed: bool,
     ) -> Result<Sums, WalletStoreError> {
-        let was_paid = invoice.payment_received_at.is_some();
-        let stays_paid =
-            was_paid && (!has_changed || self.rules.stays_paid(invoice.satoshis, *received));
+        let stays_paid = invoice.is_paid()
+            && (!has_changed || self.rules.stays_paid(invoice.satoshis, *received));
         let is_marked = self.rows.get::<Marked>(&invoice.number)?.is_some();
         let due = match is_marked || stays_paid {
             true => 0,
@@ -185,6 +186,9 @@ impl Books<'_> {
         let told = match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
                 (invoice.payment_received_at, invoice.expired_at) = (Some(at), None);
+                let last_payment_before = self.figures.last_payment;
+                let received = Received { last_payment_before, ..received };
+                self.rows.put::<ReceivedFor>(number, &received)?;
                 Some(EventKind::InvoicePaid)
             }
             (Some(_), false) => {

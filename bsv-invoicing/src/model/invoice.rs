@@ -149,13 +149,18 @@ impl Invoice {
     /// Where it stands at `now`. It is paid once that is recorded, even if `now` is earlier, because
     /// time may stand still for what expires.
     pub fn state(&self, now: Timestamp) -> InvoiceState {
-        if self.payment_received_at.is_some() {
+        if self.is_paid() {
             InvoiceState::Paid
         } else if self.has_expired(now) || (self.expires_at <= now && !self.is_held()) {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
         }
+    }
+
+    /// Whether it is recorded that it is paid.
+    pub fn is_paid(&self) -> bool {
+        self.payment_received_at.is_some()
     }
 
     /// Whether it is recorded that it expired at `now` or before.
@@ -181,7 +186,7 @@ impl Invoice {
     /// refunded: what was paid beyond the amount, or everything if the invoice was not paid and is
     /// deleted or expired at `now`.
     pub(crate) fn surplus(&self, received: u64, refunded: u64, now: Timestamp) -> u64 {
-        let is_over = self.payment_received_at.is_none()
+        let is_over = !self.is_paid()
             && (self.deleted_at.is_some() || self.state(now) == InvoiceState::Expired);
         let asked = if is_over { 0 } else { self.satoshis };
         received.saturating_sub(asked).saturating_sub(refunded)
@@ -230,7 +235,7 @@ impl Invoice {
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
         write_member(json, b",\"paymentReceivedAt\":", payment_received_at);
-        let is_settled = payment_received_at.is_some() || refunded_at.is_some();
+        let is_settled = self.is_paid() || refunded_at.is_some();
         write_member(json, b",\"refundTo\":", &refund_to.as_ref().filter(|_| is_settled));
         write_member(json, b",\"refundedAt\":", refunded_at);
         write_member(json, b",\"state\":", self.state(now).name());

@@ -52,6 +52,10 @@ pub struct Received {
     /// not paid, or else what was refunded before it was paid.
     #[n(7)]
     pub refunded_before: u64,
+    /// The number of the last payment by the wallet when the invoice was last paid. Refunds up to it
+    /// were made before. Their times do not tell, because any number of things happen at one time.
+    #[cbor(n(8), default)]
+    pub last_payment_before: u64,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.

@@ -203,13 +203,12 @@ impl World {
                     let new = ToldPayment {
                         purpose,
                         satoshis,
-                        created_at: at,
                         transaction: number,
                         cancellation: None,
                     };
                     world.told.payments.insert(payment.number, new);
                     if let OutgoingPurpose::Refund { invoice, .. } = to {
-                        world.told.settle(invoice, at);
+                        world.told.settle(invoice);
                     }
                     checks::check_one_per_purpose(&world.told, &world.network, payment.number);
                 }

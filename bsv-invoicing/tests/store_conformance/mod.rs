@@ -161,6 +161,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
     check::<P>("what was refunded before pays no invoice", refunds::of_unpaid).await;
+    check::<P>("refunds are made before an invoice is paid, or after", refunds::before_and_after)
+        .await;
     check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
     check::<P>("a withdrawal of all is recorded as a whole or not at all", withdrawals::all).await;
     check::<P>("a withdrawal is made once per key", withdrawals::once_per_key).await;

@@ -1,7 +1,7 @@
 //! Refunds: where they go, and how much.
 
 use bsv_invoicing::invoices::{LatePayments, PaymentRules};
-use bsv_invoicing::ledger::queries::{GetRefundable, GetSums};
+use bsv_invoicing::ledger::queries::{GetReceivedSum, GetRefundable, GetSums};
 use bsv_invoicing::ledger::{Offer, Refundable, Reserve, SetRules};
 use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
 use bsv_invoicing::store::WalletStore;
@@ -219,6 +219,45 @@ pub(super) async fn of_unpaid(store: &impl WalletStore) {
     let cancellation = take_back(store, 2, 0, at(4003)).await.unwrap();
     store.see(cancellation, at(4004)).await.unwrap();
     assert!(is_paid(2).await);
+}
+
+/// A refund of a paid invoice does not judge it by other rules, not even if there was one before. What
+/// happens at the same time happens one after the other.
+pub(super) async fn before_and_after(store: &impl WalletStore) {
+    let tolerant = PaymentRules { underpaid_tolerance: 10, ..PaymentRules::default() };
+    store.execute(SetRules { rules: tolerant }).await.unwrap();
+    create(store, at(0), HOUR).await;
+    let coin = create(store, at(0), HOUR).await.number;
+    let pay_in = async |invoice, satoshis, salt| {
+        let offer = Offer { is_known: true, ..offering(invoice, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+        payment.number
+    };
+    let of_fees = pay_in(coin, 5 * SATOSHIS, 1).await;
+    store.mine(of_fees, proof(7), at(5)).await.unwrap();
+    let sums = async || {
+        let received = store.get(GetReceivedSum(1)).await.unwrap();
+        (received.refunded, received.refunded_before)
+    };
+    let first = pay_in(1, 400, 2).await;
+    store.mine(first, proof(7), at(5)).await.unwrap();
+    pay(store, refund(1, 400)).await.unwrap();
+    pay_in(1, 990, 3).await;
+    let paid = async || store.invoice(1).await.unwrap().unwrap().is_paid();
+    assert!(paid().await && sums().await == (400, 400));
+    store.execute(SetRules { rules: PaymentRules::default() }).await.unwrap();
+    pay(store, refund(1, 90)).await.unwrap();
+    assert!(paid().await, "990 would not do by the rules of today");
+    assert_eq!(sums().await, (490, 400));
+    // The first refund comes to nothing, and then is there all the same.
+    let refunded = transaction_of(store, 1).await;
+    store.see(refunded, at(5)).await.unwrap();
+    store.displace(refunded, at(5)).await.unwrap();
+    assert!(paid().await && sums().await == (90, 0));
+    store.see(refunded, at(5)).await.unwrap();
+    assert_eq!(sums().await.0, 490);
+    assert!(!paid().await, "what it takes off is judged by the rules of today");
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.
