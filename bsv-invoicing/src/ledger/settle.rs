@@ -137,7 +137,11 @@ impl Books<'_> {
             self.rows.put::<ReceivedFor>(number, &received)?;
         }
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
-        self.settle(&mut invoice, details, received, false, at)?;
+        let is_told = self.settle(&mut invoice, details, received, false, at)?;
+        if !is_told && received.refunded_before != before.refunded_before {
+            let changed = [Some(EventKind::InvoiceSumsChanged)];
+            self.tell_payment(&changed, (number, details), None, at)?;
+        }
         self.list_attention(number)
     }
 
@@ -167,7 +171,7 @@ impl Books<'_> {
     /// Records that an invoice is paid or no longer paid, or that only a block is missing, according
     /// to the sums in `details` and to what it has received. The sweep may already have looked at an
     /// invoice that did not expire, because a payment was in flight or only a block was missing. It
-    /// must look again after that has come to nothing.
+    /// must look again after that has come to nothing. Returns whether an event tells it.
     fn settle(
         &mut self,
         invoice: &mut Invoice,
@@ -175,7 +179,7 @@ impl Books<'_> {
         received: Received,
         was_in_flight: bool,
         at: Timestamp,
-    ) -> Result<(), WalletStoreError> {
+    ) -> Result<bool, WalletStoreError> {
         let number = invoice.number;
         let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
@@ -204,7 +208,8 @@ impl Books<'_> {
         if can_expire && (told.is_some() || was_held) {
             self.rows.put::<Expiries>(expiry, &())?;
         }
-        self.tell_payment(&[told], (number, details), None, at)
+        self.tell_payment(&[told], (number, details), None, at)?;
+        Ok(told.is_some())
     }
 
     /// Writes an event of an invoice with the sum that it has received.

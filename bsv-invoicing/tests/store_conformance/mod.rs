@@ -98,6 +98,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a transaction with many outputs gets few events", telling::many_outputs).await;
     check::<P>("late payments and marked invoices get events", telling::late).await;
     check::<P>("a refund gets an event when the network shows it", telling::refunded).await;
+    check::<P>("events tell what a refund changes", telling::refunded_unpaid).await;
     check::<P>("a withdrawal gets an event when all of it is shown", telling::withdrawn).await;
     check::<P>("coins that another wallet spends get an event", telling::spent_elsewhere).await;
     check::<P>("events never change", telling::unchanged).await;
