@@ -8,6 +8,7 @@ use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Attention, Contested, Engine, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError, try_all,
 };
+use crate::model::coin::is_worth_sending;
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
 use crate::model::time::Timestamp;
@@ -28,11 +29,14 @@ impl Books<'_> {
 }
 
 /// Whether an invoice is listed: the network no longer shows one of its payments, or it holds more
-/// than its amount, or anything at all if it is not paid.
+/// than its amount, or anything at all if it is not paid, or refunds have sent back what is no longer
+/// here. Amounts that nobody can send back are none, because strangers could have them listed.
 pub(crate) fn needs_attention(invoice: &Invoice, received: Received) -> bool {
-    let asked = if invoice.payment_received_at.is_some() { invoice.satoshis } else { 0 };
-    let is_open = received.contested > 0 || received.left() > asked;
-    invoice.deleted_at.is_none() && is_open
+    let paid_amount = invoice.is_paid().then_some(invoice.satoshis);
+    let surplus = received.left().saturating_sub(paid_amount.unwrap_or(0));
+    let lost = received.lost_after_refunds(paid_amount);
+    let is_open = (is_worth_sending(surplus) || is_worth_sending(lost)) && !received.is_accepted();
+    invoice.deleted_at.is_none() && (received.contested > 0 || is_open)
 }
 
 /// How many payments that the network no longer shows are searched for the one that has been gone the

@@ -413,9 +413,10 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
         }
         if is_end {
             item.recounted.last_payment_before = item.received.last_payment_before;
+            item.recounted.accepted = item.received.accepted;
             for (payment, refund) in lasting_refunds(rows, number)? {
                 let is_before = !item.is_paid || payment <= item.received.last_payment_before;
-                item.recounted.change_refunds(refund.satoshis, true, is_before);
+                item.recounted.change_refunds(&refund, true, is_before);
             }
             let is_listed = rows.get::<Attention>(&number)?.is_some();
             item.is_listed &= is_listed == needs_attention(invoice, item.received);

@@ -130,6 +130,7 @@ impl Books<'_> {
             expires_at: *expires_at,
             memo: String::new(),
             channel: None,
+            surplus: self.surplus_sent(purpose, *satoshis)?,
         };
         self.rows.add::<Outgoing>(number, &record)?;
         self.append_event(at, EventKind::OutgoingStarted, number)?;

@@ -80,16 +80,17 @@ impl Received {
 
     /// Adds a refund of an invoice, or takes it away. `is_before` tells whether the refund was made
     /// before the invoice was paid.
-    pub(crate) fn change_refunds(&mut self, satoshis: u64, lasts: bool, is_before: bool) {
-        let change = |sum: &mut u64| {
+    pub(crate) fn change_refunds(&mut self, refund: &OutgoingRecord, lasts: bool, is_before: bool) {
+        let change = |sum: &mut u64, satoshis| {
             *sum = match lasts {
                 true => sum.saturating_add(satoshis),
                 false => sum.saturating_sub(satoshis),
             };
         };
-        change(&mut self.refunded);
-        if is_before {
-            change(&mut self.refunded_before);
+        change(&mut self.refunded, refund.satoshis);
+        match is_before {
+            true => change(&mut self.refunded_before, refund.satoshis),
+            false => change(&mut self.surplus_refunded, refund.surplus),
         }
     }
 
@@ -166,7 +167,7 @@ impl Books<'_> {
         let before = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
         let mut received = before;
         let is_before = !is_paid || number <= before.last_payment_before;
-        received.change_refunds(refund.satoshis, lasts, is_before);
+        received.change_refunds(refund, lasts, is_before);
         self.rows.put::<ReceivedFor>(invoice, &received)?;
         Ok(before)
     }

@@ -6,10 +6,11 @@ use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, Incoming, OUTSIDE_BLOCKS, Receipts, ReceivedFor, WalletStoreError,
+    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor, WalletStoreError,
     try_all,
 };
 use crate::ledger::{Books, Refusal};
+use crate::model::invoice::Invoice;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
@@ -73,6 +74,19 @@ pub(crate) fn lasting_refunds(
 }
 
 impl Books<'_> {
+    /// The part of a payment for this purpose that sends back surplus of a paid invoice.
+    pub(crate) fn surplus_sent(
+        &self,
+        purpose: &OutgoingPurpose,
+        satoshis: u64,
+    ) -> Result<u64, WalletStoreError> {
+        let OutgoingPurpose::Refund { invoice: number, .. } = purpose else { return Ok(0) };
+        let invoice = self.rows.get::<Invoices>(number)?.filter(Invoice::is_paid);
+        let Some(invoice) = invoice else { return Ok(0) };
+        let received = self.rows.get::<ReceivedFor>(number)?.unwrap_or_default();
+        Ok(received.left().saturating_sub(invoice.satoshis).min(satoshis))
+    }
+
     /// The unconfirmed receipts of the invoice. A refund must spend them, so that the refund is
     /// lost if they are lost.
     pub(crate) fn coins_of_refund(

@@ -44,7 +44,8 @@ impl Query for GetRules {
     }
 }
 
-/// Marks an invoice as paid because its owner says so, whatever it has received.
+/// Marks an invoice as paid because its owner says so, whatever it has received. If it is paid, it may
+/// stay as it is: its surplus is kept, or what was lost after a refund is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkPaid {
     /// The number of the invoice.
@@ -69,7 +70,11 @@ impl Command for MarkPaid {
                 .append_audit(NewAuditEntry::Next(KeyEvent::InvoiceMarked, invoice.id.as_str()))?;
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
-        let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        let mut received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        if invoice.is_paid() {
+            received.accepted = Some((received.sum(), received.refunded));
+            books.rows.put::<ReceivedFor>(number, &received)?;
+        }
         let counted = books.rules.counted(invoice.satoshis, received, true);
         let sums = Sums { paid: received.sum(), due: 0, counted };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
@@ -160,6 +165,7 @@ impl Books<'_> {
             true => 0,
             false => {
                 received.refunded_before = received.refunded;
+                (received.surplus_refunded, received.accepted) = (0, None);
                 self.rules.due(invoice.satoshis, *received)
             }
         };

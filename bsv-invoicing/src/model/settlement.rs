@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 
-use crate::model::coin::smallest_output;
+use crate::model::coin::is_worth_sending;
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
@@ -56,6 +56,14 @@ pub struct Received {
     /// were made before. Their times do not tell, because any number of things happen at one time.
     #[cbor(n(8), default)]
     pub last_payment_before: u64,
+    /// The part of `refunded` that was more than the amount of the invoice when it was sent back. Only
+    /// refunds of the paid invoice have such a part.
+    #[cbor(n(9), default)]
+    pub surplus_refunded: u64,
+    /// What was received and what was refunded when the owner said that the paid invoice may stay as it
+    /// is.
+    #[n(10)]
+    pub accepted: Option<(u64, u64)>,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.
@@ -111,6 +119,24 @@ impl Received {
     /// The sum that is not refunded.
     pub fn left(&self) -> u64 {
         self.sum().saturating_sub(self.refunded)
+    }
+
+    /// Whether the owner has said that the paid invoice may stay as it is.
+    pub fn is_accepted(&self) -> bool {
+        self.accepted == Some((self.sum(), self.refunded))
+    }
+
+    /// What refunds have sent back although it is no longer here, because a payment was lost after
+    /// them: more than was received, or what was surplus of a paid invoice of this amount and is a part
+    /// of the amount by now.
+    pub fn lost_after_refunds(&self, paid_amount: Option<u64>) -> u64 {
+        let sent = match paid_amount {
+            Some(satoshis) if self.surplus_refunded > 0 => {
+                satoshis.saturating_add(self.surplus_refunded)
+            }
+            _ => 0,
+        };
+        self.refunded.max(sent).saturating_sub(self.sum())
     }
 
     /// The same payments, where what was in a block counts as if it still were.
@@ -240,6 +266,8 @@ pub enum NextStep {
     DecideUnmined(u64),
     /// The invoice is paid, and this much is here beyond its amount.
     RefundSurplus(u64),
+    /// Refunds have sent back this much that is no longer here, because a payment was lost after them.
+    DecideLost(u64),
     /// The invoice is paid.
     NothingPaid,
     /// The invoice has expired, and holds no money.
@@ -260,12 +288,13 @@ impl NextStep {
         now: Timestamp,
     ) -> Self {
         let StoredSums { received, waiting, contested_for } = of;
-        let is_worth_sending = |satoshis: u64| satoshis >= smallest_output(0);
         let left = received.left();
+        let lost = received.lost_after_refunds(invoice.is_paid().then_some(invoice.satoshis));
         match invoice.state(now) {
+            _ if is_worth_sending(lost) && !received.is_accepted() => Self::DecideLost(lost),
             _ if contested_for >= CONTESTED_BLOCKS => Self::DecideContested(contested_for),
             _ if received.contested > 0 => Self::AwaitNetwork,
-            InvoiceState::Paid if is_worth_sending(sums.surplus) => {
+            InvoiceState::Paid if is_worth_sending(sums.surplus) && !received.is_accepted() => {
                 Self::RefundSurplus(sums.surplus)
             }
             InvoiceState::Paid => Self::NothingPaid,
@@ -300,6 +329,7 @@ impl NextStep {
                 | Self::DecideUnderpaid(_)
                 | Self::DecideUnmined(_)
                 | Self::RefundSurplus(_)
+                | Self::DecideLost(_)
         )
     }
 }
@@ -338,8 +368,17 @@ impl fmt::Display for NextStep {
                  them count; mark the invoice as paid, or refund them"
             ),
             Self::RefundSurplus(surplus) => {
-                write!(f, "refund the surplus of {surplus} satoshis")
+                write!(
+                    f,
+                    "refund the surplus of {surplus} satoshis, or mark the invoice as paid to keep it"
+                )
             }
+            Self::DecideLost(lost) => write!(
+                f,
+                "decide: refunds have sent back {lost} satoshis that are no longer here, because a \
+                 payment came undone; ask the payer for them, or close the case: mark the invoice \
+                 if it is paid, and else delete it"
+            ),
             Self::NothingPaid => f.write_str("nothing: the invoice is paid"),
             Self::NothingExpired => f.write_str("nothing: the invoice has expired"),
         }

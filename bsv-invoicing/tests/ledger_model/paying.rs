@@ -200,9 +200,16 @@ impl World {
                     let new = (there, Purpose::Outgoing(payment.number), at);
                     world.told.add(number, new, outputs.into_iter().collect(), spends);
                     let purpose = to.clone();
+                    let surplus = match to {
+                        OutgoingPurpose::Refund { invoice, .. } => {
+                            world.told.surplus(invoice, satoshis)
+                        }
+                        _ => 0,
+                    };
                     let new = ToldPayment {
                         purpose,
                         satoshis,
+                        surplus,
                         transaction: number,
                         cancellation: None,
                     };

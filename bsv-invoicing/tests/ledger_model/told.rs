@@ -20,6 +20,8 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DEPTH: u32 = 100;
 /// How many refused payments of an invoice are kept.
 const MAX_REFUSED: usize = 4;
+/// The least amount that is worth sending back.
+const SMALLEST_CASE: u64 = 15;
 
 /// An output that pays the wallet.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +121,8 @@ pub(crate) struct ToldInvoice {
 pub(crate) struct ToldPayment {
     pub(crate) purpose: OutgoingPurpose,
     pub(crate) satoshis: u64,
+    /// The part of a refund that was surplus of a paid invoice.
+    pub(crate) surplus: u64,
     pub(crate) transaction: u64,
     pub(crate) cancellation: Option<u64>,
 }
@@ -471,14 +475,16 @@ impl Told {
         let ToldInvoice { is_paid, last_payment_before, .. } = self.invoices[&invoice];
         let refunded = self.refunds(invoice).map(|(_, it)| it.satoshis).sum();
         let is_before = |number: &u64| !is_paid || *number <= last_payment_before;
-        let before = self.refunds(invoice).filter(|(number, _)| is_before(number));
+        let (before, after): (Vec<_>, Vec<_>) =
+            self.refunds(invoice).partition(|(number, _)| is_before(number));
         Received {
             payments,
             contested,
             wishes,
             changes,
             refunded,
-            refunded_before: before.map(|(_, it)| it.satoshis).sum(),
+            refunded_before: before.iter().map(|(_, it)| it.satoshis).sum(),
+            surplus_refunded: after.iter().map(|(_, it)| it.surplus).sum(),
             last_payment_before,
             ..received
         }
@@ -564,13 +570,27 @@ impl Told {
         counted.saturating_sub(all.refunded_before)
     }
 
+    /// What a refund of this amount would send back of the surplus of a paid invoice.
+    pub(crate) fn surplus(&self, invoice: u64, satoshis: u64) -> u64 {
+        let it = &self.invoices[&invoice];
+        let surplus = self.refundable(invoice).saturating_sub(it.satoshis);
+        if it.is_paid { surplus.min(satoshis) } else { 0 }
+    }
+
     /// The invoices that may need a decision: they hold more than they should, or the network does
-    /// not show one of their payments.
+    /// not show one of their payments, or refunds have sent back more than they should have.
     pub(crate) fn attention(&self) -> BTreeSet<u64> {
         let open = self.invoices.iter().filter_map(|(number, it)| {
-            let is_contested = self.received(*number).contested > 0;
+            let received = self.received(*number);
+            let is_contested = received.contested > 0;
             let asked = if it.is_paid { it.satoshis } else { 0 };
-            let is_open = is_contested || self.refundable(*number) > asked;
+            let surplus = self.refundable(*number).saturating_sub(asked);
+            let needed = match received.surplus_refunded {
+                0 => received.refunded,
+                surplus => received.refunded.max(surplus + it.satoshis),
+            };
+            let lost = needed.saturating_sub(received.sum());
+            let is_open = is_contested || surplus.max(lost) >= SMALLEST_CASE;
             (is_open && !it.is_deleted).then_some(*number)
         });
         open.collect()

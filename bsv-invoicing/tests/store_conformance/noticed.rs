@@ -143,7 +143,7 @@ pub(super) async fn by_rules(store: &impl WalletStore) {
 }
 
 /// The invoices whose owner has to decide, and what is next for them.
-async fn to_decide(store: &impl WalletStore, s: u64) -> Vec<(u64, NextStep)> {
+pub(super) async fn to_decide(store: &impl WalletStore, s: u64) -> Vec<(u64, NextStep)> {
     let query = InvoiceQuery { needs_decision: true, limit: 9, ..InvoiceQuery::default() };
     let page = store.list(GetInvoices(query, at(s))).await.unwrap();
     let mut cases = Vec::new();

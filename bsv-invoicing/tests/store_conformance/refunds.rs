@@ -1,12 +1,13 @@
 //! Refunds: where they go, and how much.
 
-use bsv_invoicing::invoices::{LatePayments, PaymentRules};
+use bsv_invoicing::invoices::{LatePayments, NextStep, PaymentRules};
 use bsv_invoicing::ledger::queries::{GetReceivedSum, GetRefundable, GetSums};
-use bsv_invoicing::ledger::{Offer, Refundable, Reserve, SetRules};
+use bsv_invoicing::ledger::{MarkPaid, Offer, Refundable, Reserve, SetRules};
 use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
 use bsv_invoicing::store::WalletStore;
 
 use super::making::*;
+use super::noticed::to_decide;
 use super::*;
 
 /// The `refund_to` of the first invoice.
@@ -258,6 +259,46 @@ pub(super) async fn before_and_after(store: &impl WalletStore) {
     store.see(refunded, at(5)).await.unwrap();
     assert_eq!(sums().await.0, 490);
     assert!(!paid().await, "what it takes off is judged by the rules of today");
+}
+
+/// A payment is displaced after its surplus, or all of it, was refunded with other coins. That is a
+/// case until its owner closes it, and so is a surplus.
+pub(super) async fn lost_afterwards(store: &impl WalletStore) {
+    let pay_in = async |invoice, satoshis, salt| {
+        let offer = Offer { is_known: true, ..offering(invoice, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+        store.mine(payment.number, proof(7), at(5)).await.unwrap();
+        payment.number
+    };
+    for invoice in 1..=4 {
+        create(store, at(0), HOUR).await;
+        pay_in(invoice, SATOSHIS, invoice as usize).await;
+    }
+    let second = pay_in(3, SATOSHIS, 9).await;
+    for invoice in [3, 4] {
+        // The coins of the first two invoices are the first ones of this amount.
+        let refund = pay(store, refund(invoice, SATOSHIS)).await.unwrap();
+        store.see(transaction_of(store, refund.number).await, at(6)).await.unwrap();
+    }
+    assert_eq!(to_decide(store, 7).await, []);
+    store.displace(second, at(8)).await.unwrap();
+    store.displace(4, at(8)).await.unwrap();
+    let lost = NextStep::DecideLost(SATOSHIS);
+    assert_eq!(to_decide(store, 8).await, [(3, lost), (4, lost)]);
+    assert!(store.invoice(3).await.unwrap().unwrap().is_paid());
+    store.delete_invoice(4, at(8)).await.unwrap();
+    store.execute(MarkPaid { invoice: 3, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+
+    pay_in(1, 14, 10).await;
+    assert_eq!(to_decide(store, 8).await, [], "it is worth less than an input costs");
+    pay_in(1, 286, 11).await;
+    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(300))]);
+    store.execute(MarkPaid { invoice: 1, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+    pay_in(1, 1, 12).await;
+    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(301))]);
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.
