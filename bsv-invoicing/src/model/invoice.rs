@@ -146,6 +146,33 @@ pub enum InvoiceState {
 }
 
 impl Invoice {
+    /// A new invoice of this number and id. `expiry` is how long it can be paid, if the draft does not
+    /// say until when.
+    pub fn new(
+        (number, id): (u64, InvoiceId),
+        draft: InvoiceDraft,
+        created_at: Timestamp,
+        expiry: Duration,
+    ) -> Self {
+        let InvoiceDraft { satoshis, description, reference, expires_at } = draft;
+        Self {
+            number,
+            id,
+            satoshis,
+            description,
+            reference,
+            created_at,
+            expires_at: expires_at.unwrap_or_else(|| created_at.after(expiry)),
+            payment_received_at: None,
+            refund_to: None,
+            refunded_at: None,
+            in_flight: false,
+            deleted_at: None,
+            awaits_block_since: None,
+            expired_at: None,
+        }
+    }
+
     /// Where it stands at `now`. It is paid once that is recorded, even if `now` is earlier, because
     /// time may stand still for what expires.
     pub fn state(&self, now: Timestamp) -> InvoiceState {
@@ -194,16 +221,10 @@ impl Invoice {
 
     /// The same invoice as it was when it was created.
     pub fn as_created(self) -> Self {
-        Self {
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: None,
-            ..self
-        }
+        let Self { number, id, satoshis, description, reference, created_at, expires_at, .. } = self;
+        let expires_at = Some(expires_at);
+        let draft = InvoiceDraft { satoshis, description, reference, expires_at };
+        Self::new((number, id), draft, created_at, DEFAULT_EXPIRY)
     }
 
     /// When it last changed, as seen at `now`.

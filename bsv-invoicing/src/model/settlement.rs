@@ -435,6 +435,7 @@ pub struct Settlement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::invoice::InvoiceDraft;
 
     fn received(in_time: u64, mined: u64, late: u64) -> Received {
         Received {
@@ -492,23 +493,12 @@ mod tests {
     /// What is next for an invoice of 2000 satoshis, above the limit, some seconds after it has expired.
     fn next(received: Received, waiting: u64, seconds: u64) -> NextStep {
         let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
-        let [created_at, expires_at] = [0, 1_000_000].map(Timestamp::from_micros);
-        let invoice = Invoice {
-            number: 1,
-            id: "CEl4aRNK3xMZ".parse().unwrap(),
-            satoshis: 2000,
-            description: None,
-            reference: None,
-            created_at,
-            expires_at,
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: Some(expires_at),
-        };
+        let created_at = Timestamp::from_micros(0);
+        let draft = InvoiceDraft { satoshis: 2000, ..InvoiceDraft::default() };
+        let id = "CEl4aRNK3xMZ".parse().unwrap();
+        let invoice = Invoice::new((1, id), draft, created_at, Duration::from_secs(1));
+        let expires_at = invoice.expires_at;
+        let invoice = Invoice { expired_at: Some(expires_at), ..invoice };
         let of = StoredSums { received, waiting, contested_for: 0 };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_invoicing::{Invoice, InvoiceDraft, InvoiceState, Timestamp, UserDraft};
 
@@ -11,22 +13,11 @@ fn time(text: &str) -> Timestamp {
 }
 
 fn invoice() -> Invoice {
-    Invoice {
-        number: 1,
-        id: "bwWEkOWIH8Ck".parse().unwrap(),
-        satoshis: 1000,
-        description: None,
-        reference: None,
-        created_at: time(CREATED_AT),
-        expires_at: time(EXPIRES_AT),
-        refund_to: None,
-        refunded_at: None,
-        in_flight: false,
-        payment_received_at: None,
-        deleted_at: None,
-        awaits_block_since: None,
-        expired_at: None,
-    }
+    let day = Duration::from_secs(24 * 60 * 60);
+    let id = "bwWEkOWIH8Ck".parse().unwrap();
+    let invoice = Invoice::new((1, id), draft(1000), time(CREATED_AT), day);
+    assert_eq!(invoice.expires_at, time(EXPIRES_AT));
+    invoice
 }
 
 fn wire(invoice: &Invoice, now: Timestamp) -> String {
