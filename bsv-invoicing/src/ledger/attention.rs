@@ -29,12 +29,13 @@ impl Books<'_> {
 }
 
 /// Whether an invoice is listed: the network no longer shows one of its payments, or it holds more
-/// than its amount, or anything at all if it is not paid, or refunds have sent back what is no longer
-/// here. Amounts that nobody can send back are none, because strangers could have them listed.
+/// than its amount, or anything at all if it is not paid, or something was lost after a refund or after
+/// the owner accepted it. Amounts that nobody can send back do not count, because strangers could have
+/// them listed.
 pub(crate) fn needs_attention(invoice: &Invoice, received: Received) -> bool {
     let paid_amount = invoice.is_paid().then_some(invoice.satoshis);
     let surplus = received.left().saturating_sub(paid_amount.unwrap_or(0));
-    let lost = received.lost_after_refunds(paid_amount);
+    let lost = received.lost(paid_amount);
     let is_open = (is_worth_sending(surplus) || is_worth_sending(lost)) && !received.is_accepted();
     invoice.deleted_at.is_none() && (received.contested > 0 || is_open)
 }

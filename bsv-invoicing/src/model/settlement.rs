@@ -126,17 +126,18 @@ impl Received {
         self.accepted == Some((self.sum(), self.refunded))
     }
 
-    /// What refunds have sent back although it is no longer here, because a payment was lost after
-    /// them: more than was received, or what was surplus of a paid invoice of this amount and is a part
-    /// of the amount by now.
-    pub fn lost_after_refunds(&self, paid_amount: Option<u64>) -> u64 {
+    /// What is missing because a payment was lost after a refund, or after the owner accepted the paid
+    /// invoice as it is: refunds were more than was received, or what was surplus of a paid invoice of
+    /// this amount is a part of the amount by now, or less was received than the owner has accepted.
+    pub fn lost(&self, paid_amount: Option<u64>) -> u64 {
         let sent = match paid_amount {
             Some(satoshis) if self.surplus_refunded > 0 => {
                 satoshis.saturating_add(self.surplus_refunded)
             }
             _ => 0,
         };
-        self.refunded.max(sent).saturating_sub(self.sum())
+        let accepted = self.accepted.map_or(0, |(received, _)| received);
+        self.refunded.max(sent).max(accepted).saturating_sub(self.sum())
     }
 
     /// The same payments, where what was in a block counts as if it still were.
@@ -266,7 +267,8 @@ pub enum NextStep {
     DecideUnmined(u64),
     /// The invoice is paid, and this much is here beyond its amount.
     RefundSurplus(u64),
-    /// Refunds have sent back this much that is no longer here, because a payment was lost after them.
+    /// This much is missing, because a payment was lost after a refund, or after the owner accepted the
+    /// paid invoice as it is.
     DecideLost(u64),
     /// The invoice is paid.
     NothingPaid,
@@ -289,7 +291,7 @@ impl NextStep {
     ) -> Self {
         let StoredSums { received, waiting, contested_for } = of;
         let left = received.left();
-        let lost = received.lost_after_refunds(invoice.is_paid().then_some(invoice.satoshis));
+        let lost = received.lost(invoice.is_paid().then_some(invoice.satoshis));
         match invoice.state(now) {
             _ if is_worth_sending(lost) && !received.is_accepted() => Self::DecideLost(lost),
             _ if contested_for >= CONTESTED_BLOCKS => Self::DecideContested(contested_for),
@@ -375,9 +377,9 @@ impl fmt::Display for NextStep {
             }
             Self::DecideLost(lost) => write!(
                 f,
-                "decide: refunds have sent back {lost} satoshis that are no longer here, because a \
-                 payment came undone; ask the payer for them, or close the case: mark the invoice \
-                 if it is paid, and else delete it"
+                "decide: {lost} satoshis are missing, because a payment came undone after a refund, or \
+                 after the invoice was marked; ask the payer for them, or close the case: mark the \
+                 invoice if it is paid, and else delete it"
             ),
             Self::NothingPaid => f.write_str("nothing: the invoice is paid"),
             Self::NothingExpired => f.write_str("nothing: the invoice has expired"),

@@ -297,8 +297,12 @@ pub(super) async fn lost_afterwards(store: &impl WalletStore) {
     assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(300))]);
     store.execute(MarkPaid { invoice: 1, now: at(8) }).await.unwrap();
     assert_eq!(to_decide(store, 8).await, []);
-    pay_in(1, 1, 12).await;
-    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(301))]);
+    let more = pay_in(1, 20, 12).await;
+    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(320))]);
+    store.execute(MarkPaid { invoice: 1, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+    store.displace(more, at(9)).await.unwrap();
+    assert_eq!(to_decide(store, 9).await, [(1, NextStep::DecideLost(20))]);
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.
