@@ -44,13 +44,19 @@ pub(crate) fn needs_attention(invoice: &Invoice, received: Received) -> bool {
 /// longest. Strangers may send any number.
 const SEARCHED_FOR_CONTESTED: usize = 100;
 
-/// For how many blocks the network has not shown a payment of an invoice.
-fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<u32, WalletStoreError> {
+/// For how many blocks the network has not shown a payment of an invoice, if there is such a payment. Those
+/// that are not worth sending do not count if all can be looked at: strangers could hide other cases
+/// behind them.
+fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<Option<u32>, WalletStoreError> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let contested = rows.first::<Contested>(all, Ascending, SEARCHED_FOR_CONTESTED)?;
-    let since = contested.into_iter().map(|(_, since)| since).min();
+    let are_all = contested.len() < SEARCHED_FOR_CONTESTED;
+    let since = try_all(contested, |(key, since)| {
+        let paid = rows.get::<Incoming>(&key)?.map_or(0, |paid| paid.satoshis);
+        Ok::<_, WalletStoreError>((!are_all || is_worth_sending(paid)).then_some(since))
+    })?;
     let height = followed_height(rows)?;
-    Ok(since.map_or(0, |since| height.saturating_sub(since)))
+    Ok(since.into_iter().flatten().min().map(|since| height.saturating_sub(since)))
 }
 
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
@@ -81,7 +87,7 @@ pub(crate) fn invoice_sums(
         None => waiting_sum(rows, number)?,
     };
     let contested_for = match received.contested {
-        0 => 0,
+        0 => None,
         _ => contested_for(rows, number)?,
     };
     let stored = StoredSums { received, waiting, contested_for };

@@ -211,8 +211,8 @@ pub(crate) struct StoredSums {
     pub(crate) received: Received,
     /// The payments that do not count because their fees are too low.
     pub(crate) waiting: u64,
-    /// For how many blocks the network has not shown a payment.
-    pub(crate) contested_for: u32,
+    /// For how many blocks the network has not shown a payment that is worth sending, if there is one.
+    pub(crate) contested_for: Option<u32>,
 }
 
 /// The sums of an invoice at a time, in satoshis. All answers that tell sums are made of these.
@@ -292,10 +292,16 @@ impl NextStep {
         let StoredSums { received, waiting, contested_for } = of;
         let left = received.left();
         let lost = received.lost(invoice.is_paid().then_some(invoice.satoshis));
+        if is_worth_sending(lost) && !received.is_accepted() {
+            return Self::DecideLost(lost);
+        }
+        if let Some(blocks) = contested_for {
+            return match blocks {
+                CONTESTED_BLOCKS.. => Self::DecideContested(blocks),
+                _ => Self::AwaitNetwork,
+            };
+        }
         match invoice.state(now) {
-            _ if is_worth_sending(lost) && !received.is_accepted() => Self::DecideLost(lost),
-            _ if contested_for >= CONTESTED_BLOCKS => Self::DecideContested(contested_for),
-            _ if received.contested > 0 => Self::AwaitNetwork,
             InvoiceState::Paid if is_worth_sending(sums.surplus) && !received.is_accepted() => {
                 Self::RefundSurplus(sums.surplus)
             }
@@ -501,7 +507,7 @@ mod tests {
         let invoice = Invoice::new((1, id), draft, created_at, Duration::from_secs(1));
         let expires_at = invoice.expires_at;
         let invoice = Invoice { expired_at: Some(expires_at), ..invoice };
-        let of = StoredSums { received, waiting, contested_for: 0 };
+        let of = StoredSums { received, waiting, contested_for: (received.contested > 0).then_some(0) };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }
 

@@ -77,6 +77,17 @@ impl Entry {
         paid
     }
 
+    /// What it pays to an invoice.
+    fn paid_to(&self, invoice: u64) -> u64 {
+        let outputs = self.outputs.values().filter(|output| output.invoice == Some(invoice));
+        outputs.map(|output| output.satoshis).sum()
+    }
+
+    fn is_left_out(&self, invoice: u64) -> bool {
+        let is_contested = matches!(self.state, TransactionState::Contested { .. });
+        is_contested && self.paid_to(invoice) < SMALLEST_CASE
+    }
+
     pub(crate) fn was_seen(&self) -> bool {
         self.shown != ShownAs::Nothing
     }
@@ -535,11 +546,19 @@ impl Told {
         received.saturating_sub(self.refunds(invoice).map(|(_, it)| it.satoshis).sum())
     }
 
-    /// The unconfirmed receipts of an invoice that count.
+    /// What payments of an invoice pay that the network does not show and that are not worth sending
+    /// back. A refund spends none of them, and leaves as much.
+    pub(crate) fn left_out(&self, invoice: u64) -> u64 {
+        let left_out = self.counting(invoice).filter(|(_, it)| it.is_left_out(invoice));
+        left_out.map(|(_, it)| it.paid_to(invoice)).sum()
+    }
+
+    /// The unconfirmed receipts of an invoice that count, and that a refund spends.
     pub(crate) fn unconfirmed(&self, invoice: u64) -> BTreeSet<ReceiptKey> {
         let unconfirmed = self.receipts().filter(|(_, output, maker)| {
             let is_mined = matches!(maker.state, TransactionState::Mined(_));
-            counts(maker.state) && !is_mined && output.invoice == Some(invoice)
+            let is_spent = counts(maker.state) && !is_mined && !maker.is_left_out(invoice);
+            is_spent && output.invoice == Some(invoice)
         });
         unconfirmed.map(|(key, ..)| key).collect()
     }

@@ -165,6 +165,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("refunds are made before an invoice is paid, or after", refunds::before_and_after)
         .await;
     check::<P>("what is lost after its refund is a case", refunds::lost_afterwards).await;
+    check::<P>("a small payment that vanishes hides no surplus", refunds::beside_a_vanished_one)
+        .await;
     check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
     check::<P>("a withdrawal of all is recorded as a whole or not at all", withdrawals::all).await;
     check::<P>("a withdrawal is made once per key", withdrawals::once_per_key).await;

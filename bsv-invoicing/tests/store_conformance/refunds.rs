@@ -2,7 +2,7 @@
 
 use bsv_invoicing::invoices::{LatePayments, NextStep, PaymentRules};
 use bsv_invoicing::ledger::queries::{GetReceivedSum, GetRefundable, GetSums};
-use bsv_invoicing::ledger::{MarkPaid, Offer, Refundable, Reserve, SetRules};
+use bsv_invoicing::ledger::{Contest, MarkPaid, Offer, Refundable, Reserve, SetRules};
 use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
 use bsv_invoicing::store::WalletStore;
 
@@ -303,6 +303,25 @@ pub(super) async fn lost_afterwards(store: &impl WalletStore) {
     assert_eq!(to_decide(store, 8).await, []);
     store.displace(more, at(9)).await.unwrap();
     assert_eq!(to_decide(store, 9).await, [(1, NextStep::DecideLost(20))]);
+}
+
+/// A small payment that the network does not show any more hides no surplus, and holds up no refund of
+/// the rest.
+pub(super) async fn beside_a_vanished_one(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    for (satoshis, salt) in [(SATOSHIS + 300, 1), (1, 2)] {
+        let offer = Offer { is_known: true, ..offering(1, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+    }
+    store.mine(1, proof(7), at(5)).await.unwrap();
+    store.execute(Contest { transaction: 2, now: at(6) }).await.unwrap();
+    assert_eq!(to_decide(store, 7).await, [(1, NextStep::RefundSurplus(301))]);
+    let vanished = store.transaction(2).await.unwrap().unwrap().txid();
+    let refused = store.reserve(refund(1, 301)).await;
+    assert_refused!(refused, Refusal::RefundMustWait(of) if of == vanished);
+    pay(store, refund(1, 300)).await.unwrap();
+    assert_eq!(to_decide(store, 7).await, []);
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.
