@@ -61,13 +61,9 @@ fn one_of_each() -> Vec<String> {
         reference: None,
         expires_at: Some(at(2)),
     };
-    let invoice =
-        Invoice::new((7, "bwWEkOWIH8Ck".parse().unwrap()), draft, at(1), Duration::ZERO);
+    let invoice = Invoice::new((7, "bwWEkOWIH8Ck".parse().unwrap()), draft, at(1), Duration::ZERO);
     vec![
-        line::<Invoices>(
-            &7,
-            &Invoice { payment_received_at: Some(at(3)), ..invoice },
-        ),
+        line::<Invoices>(&7, &Invoice { payment_received_at: Some(at(3)), ..invoice }),
         line::<InvoicesByReference>(&(text("A\0ä"), 7), &()),
         line::<Users>(
             &1,

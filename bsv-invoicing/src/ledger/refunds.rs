@@ -6,8 +6,8 @@ use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor, WalletStoreError,
-    try_all,
+    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor,
+    WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
 use crate::model::coin::is_worth_sending;
@@ -122,7 +122,8 @@ impl Books<'_> {
                 }
                 continue;
             }
-            let made = ReceiptKey { maker, vout: paid.first }..=ReceiptKey { maker, vout: u32::MAX };
+            let made =
+                ReceiptKey { maker, vout: paid.first }..=ReceiptKey { maker, vout: u32::MAX };
             let made = self.rows.first::<Receipts>(made, Ascending, to_search + 1)?;
             to_search = to_search.checked_sub(made.len()).ok_or_else(must_wait)?;
             for (key, receipt) in made {

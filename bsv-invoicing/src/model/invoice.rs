@@ -221,7 +221,8 @@ impl Invoice {
 
     /// The same invoice as it was when it was created.
     pub fn as_created(self) -> Self {
-        let Self { number, id, satoshis, description, reference, created_at, expires_at, .. } = self;
+        let Self { number, id, satoshis, description, reference, created_at, expires_at, .. } =
+            self;
         let expires_at = Some(expires_at);
         let draft = InvoiceDraft { satoshis, description, reference, expires_at };
         Self::new((number, id), draft, created_at, DEFAULT_EXPIRY)

@@ -507,7 +507,8 @@ mod tests {
         let invoice = Invoice::new((1, id), draft, created_at, Duration::from_secs(1));
         let expires_at = invoice.expires_at;
         let invoice = Invoice { expired_at: Some(expires_at), ..invoice };
-        let of = StoredSums { received, waiting, contested_for: (received.contested > 0).then_some(0) };
+        let of =
+            StoredSums { received, waiting, contested_for: (received.contested > 0).then_some(0) };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }
 

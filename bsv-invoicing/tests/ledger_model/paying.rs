@@ -86,7 +86,8 @@ impl World {
                     let unconfirmed = world.told.unconfirmed(refunded(&to));
                     let free: BTreeSet<_> = spendable.keys().map(|(.., key)| *key).collect();
                     let left = world.told.refundable(refunded(&to));
-                    let is_much = satoshis > left.saturating_sub(world.told.left_out(refunded(&to)));
+                    let is_much =
+                        satoshis > left.saturating_sub(world.told.left_out(refunded(&to)));
                     let can_be_spent = unconfirmed.is_subset(&free);
                     assert!(is_much || !can_be_spent, "{unconfirmed:?} can be spent");
                 }

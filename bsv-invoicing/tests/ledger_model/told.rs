@@ -580,9 +580,7 @@ impl Told {
         let all = self.received(invoice);
         let received = all.in_time;
         let counted = match self.rules.zero_conf_limit {
-            Some(limit) if it.satoshis > limit && it.is_paid => {
-                received.mined + received.unmined
-            }
+            Some(limit) if it.satoshis > limit && it.is_paid => received.mined + received.unmined,
             Some(limit) if it.satoshis > limit => received.mined,
             _ => received.sum(),
         };

@@ -318,9 +318,9 @@ pub(super) async fn beside_a_vanished_one(store: &impl WalletStore) {
     store.execute(Contest { transaction: 2, now: at(6) }).await.unwrap();
     assert_eq!(to_decide(store, 7).await, [(1, NextStep::RefundSurplus(301))]);
     let vanished = store.transaction(2).await.unwrap().unwrap().txid();
-    let refused = store.reserve(refund(1, 301)).await;
+    let refused = store.reserve(refund(1, SATOSHIS + 301)).await;
     assert_refused!(refused, Refusal::RefundMustWait(of) if of == vanished);
-    pay(store, refund(1, 300)).await.unwrap();
+    pay(store, refund(1, 301)).await.unwrap();
     assert_eq!(to_decide(store, 7).await, []);
 }
 

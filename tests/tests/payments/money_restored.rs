@@ -160,7 +160,11 @@ fn payments_that_the_books_do_not_have_are_reported() {
     }
     let beyond = site.cli(&["books", "verify", "--from-height", "9999"]);
     assert_eq!(beyond.code, 1, "{}", beyond.stdout);
-    assert!(beyond.stderr.contains("block 9999 is beyond the node's last one"), "{}", beyond.stderr);
+    assert!(
+        beyond.stderr.contains("block 9999 is beyond the node's last one"),
+        "{}",
+        beyond.stderr
+    );
     // If the command does not read the blocks, it cannot find the differences.
     assert_eq!(site.cli_json(&["books", "verify"])["differences"], json!([]));
 }
