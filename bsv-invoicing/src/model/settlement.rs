@@ -443,6 +443,7 @@ pub struct Settlement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::coin::smallest_output;
     use crate::model::invoice::InvoiceDraft;
 
     fn received(in_time: u64, mined: u64, late: u64) -> Received {
@@ -531,6 +532,26 @@ mod tests {
         let smallest = smallest_output(0);
         assert_eq!(next(received(0, 0, smallest), 0, 5), NextStep::DecideLate(smallest));
         assert_eq!(next(received(0, 0, smallest - 1), 0, 5), NextStep::NothingExpired);
+    }
+
+    #[test]
+    fn what_is_lost_after_a_refund_is_known() {
+        let refunded = |refunded, surplus_refunded, sum| Received {
+            refunded,
+            surplus_refunded,
+            ..received(0, sum, 0)
+        };
+        // Surplus went back, and then a payment was lost, and with it a part of the amount.
+        assert_eq!(refunded(1000, 1000, 2000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 1000, 1600).lost(Some(1000)), 400);
+        // An owner who gives back the amount, too, loses nothing by that.
+        assert_eq!(refunded(2000, 1000, 2000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 0, 1000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 0, 0).lost(None), 1000);
+        let accepted = Received { accepted: Some((900, 0)), ..received(0, 900, 0) };
+        assert_eq!((accepted.lost(Some(1000)), accepted.is_accepted()), (0, true));
+        let lost = Received { accepted: Some((900, 0)), ..received(0, 500, 0) };
+        assert_eq!((lost.lost(Some(1000)), lost.is_accepted()), (400, false));
     }
 
     #[test]
