@@ -181,6 +181,8 @@ fn hint_for(code: &str) -> Option<&'static str> {
     match code {
         "unknown-alias" => Some("list the identities with bsv-cli miner list"),
         "unknown-invoice" => Some("list the invoices with bsv-cli invoice list"),
+        "unknown-user" => Some("bsv-cli user create tells the id, and so does bsv-cli event list"),
+        "unknown-token" => Some("list the tokens with bsv-cli token list"),
         "unknown-webhook" => Some("list the webhooks with bsv-cli webhook list"),
         "unknown-payment" => Some("list the payments with bsv-cli outgoing list"),
         "no-vctx" => Some("set it up with bsv-cli miner vctx"),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use bsv_invoicing::dpp::PeerChannel;
 use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
@@ -54,26 +55,15 @@ fn one_of_each() -> Vec<String> {
         channel_id: text("c1"),
         token: text("secret"),
     };
+    let draft = InvoiceDraft {
+        satoshis: 1_000,
+        description: Some(text("Tee")),
+        reference: None,
+        expires_at: Some(at(2)),
+    };
+    let invoice = Invoice::new((7, "bwWEkOWIH8Ck".parse().unwrap()), draft, at(1), Duration::ZERO);
     vec![
-        line::<Invoices>(
-            &7,
-            &Invoice {
-                number: 7,
-                id: "bwWEkOWIH8Ck".parse().unwrap(),
-                satoshis: 1_000,
-                description: Some(text("Tee")),
-                reference: None,
-                created_at: at(1),
-                expires_at: at(2),
-                payment_received_at: Some(at(3)),
-                refund_to: None,
-                refunded_at: None,
-                in_flight: false,
-                deleted_at: None,
-                awaits_block_since: None,
-                expired_at: None,
-            },
-        ),
+        line::<Invoices>(&7, &Invoice { payment_received_at: Some(at(3)), ..invoice }),
         line::<InvoicesByReference>(&(text("A\0ä"), 7), &()),
         line::<Users>(
             &1,
@@ -205,6 +195,9 @@ fn one_of_each() -> Vec<String> {
                 changes: 1,
                 refunded: 800,
                 refunded_before: 700,
+                last_payment_before: 2,
+                surplus_refunded: 100,
+                accepted: Some((903, 800)),
             },
         ),
         line::<Counted>(&(7, OUTSIDE_BLOCKS, 9), &()),
@@ -225,6 +218,7 @@ fn one_of_each() -> Vec<String> {
                 expires_at: None,
                 memo: text("thanks"),
                 channel: Some(channel),
+                surplus: 100,
             },
         ),
         line::<Messages>(&2, &b"{}".to_vec()),

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::task::Poll;
+use std::time::Duration;
 
 use bsv_invoicing::events::{
     Event, EventFilter, EventKind, EventPage, EventQuery, MAX_EVENTS_LOOKED_AT,
@@ -85,22 +86,9 @@ const SCHEMA_VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("sc
 
 /// The row of an invoice that is right.
 fn right_row(number: u64) -> Invoice {
-    Invoice {
-        number,
-        id: "bwWEkOWIH8Ck".parse().unwrap(),
-        satoshis: 5,
-        description: None,
-        reference: None,
-        created_at: Timestamp::from_micros(1),
-        expires_at: Timestamp::from_micros(1000),
-        payment_received_at: None,
-        refund_to: None,
-        refunded_at: None,
-        in_flight: false,
-        deleted_at: None,
-        awaits_block_since: None,
-        expired_at: None,
-    }
+    let draft = InvoiceDraft { satoshis: 5, ..InvoiceDraft::default() };
+    let numbered = (number, "bwWEkOWIH8Ck".parse().unwrap());
+    Invoice::new(numbered, draft, Timestamp::from_micros(1), Duration::from_micros(999))
 }
 
 /// The row of an invoice that is paid.
@@ -126,7 +114,7 @@ fn now() -> Timestamp {
 
 fn new_invoice() -> CreateInvoice {
     let draft = InvoiceDraft { satoshis: 5, ..InvoiceDraft::default() };
-    let expiry = std::time::Duration::from_micros(900);
+    let expiry = Duration::from_micros(900);
     CreateInvoice { draft, expiry, id: new_id(), now: now(), idempotency: None }
 }
 

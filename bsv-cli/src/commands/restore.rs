@@ -64,7 +64,11 @@ impl RestoreArguments {
             let dir = config.network_dir.display();
             format!("The backup of {created_at} with {keys} keys is restored in {dir}\n")
         })?;
-        context.advise("Webhooks, if there are any, are disabled: see bsv-cli webhook list.")
+        context.advise(
+            "The books do not know what was paid or refunded after the backup. Before you pay or refund\n\
+             anything again, look for it in bsv-cli export, which says found for such transactions.\n\
+             Webhooks, if there are any, are disabled: see bsv-cli webhook list.",
+        )
     }
 
     async fn restore_words(&self, context: &Context) -> Result<(), CliError> {

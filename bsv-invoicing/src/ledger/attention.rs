@@ -8,6 +8,7 @@ use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Attention, Contested, Engine, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError, try_all,
 };
+use crate::model::coin::is_worth_sending;
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
 use crate::model::time::Timestamp;
@@ -28,24 +29,34 @@ impl Books<'_> {
 }
 
 /// Whether an invoice is listed: the network no longer shows one of its payments, or it holds more
-/// than its amount, or anything at all if it is not paid.
+/// than its amount, or anything at all if it is not paid, or something was lost after a refund or after
+/// the owner accepted it. Amounts that nobody can send back do not count, because strangers could have
+/// them listed.
 pub(crate) fn needs_attention(invoice: &Invoice, received: Received) -> bool {
-    let asked = if invoice.payment_received_at.is_some() { invoice.satoshis } else { 0 };
-    let is_open = received.contested > 0 || received.left() > asked;
-    invoice.deleted_at.is_none() && is_open
+    let paid_amount = invoice.is_paid().then_some(invoice.satoshis);
+    let surplus = received.left().saturating_sub(paid_amount.unwrap_or(0));
+    let lost = received.lost(paid_amount);
+    let is_open = (is_worth_sending(surplus) || is_worth_sending(lost)) && !received.is_accepted();
+    invoice.deleted_at.is_none() && (received.contested > 0 || is_open)
 }
 
 /// How many payments that the network no longer shows are searched for the one that has been gone the
 /// longest. Strangers may send any number.
 const SEARCHED_FOR_CONTESTED: usize = 100;
 
-/// For how many blocks the network has not shown a payment of an invoice.
-fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<u32, WalletStoreError> {
+/// For how many blocks the network has not shown a payment of an invoice, if there is such a payment. Those
+/// that are not worth sending do not count if all can be looked at: strangers could hide other cases
+/// behind them.
+fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<Option<u32>, WalletStoreError> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let contested = rows.first::<Contested>(all, Ascending, SEARCHED_FOR_CONTESTED)?;
-    let since = contested.into_iter().map(|(_, since)| since).min();
+    let are_all = contested.len() < SEARCHED_FOR_CONTESTED;
+    let since = try_all(contested, |(key, since)| {
+        let paid = rows.get::<Incoming>(&key)?.map_or(0, |paid| paid.satoshis);
+        Ok::<_, WalletStoreError>((!are_all || is_worth_sending(paid)).then_some(since))
+    })?;
     let height = followed_height(rows)?;
-    Ok(since.map_or(0, |since| height.saturating_sub(since)))
+    Ok(since.into_iter().flatten().min().map(|since| height.saturating_sub(since)))
 }
 
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
@@ -76,7 +87,7 @@ pub(crate) fn invoice_sums(
         None => waiting_sum(rows, number)?,
     };
     let contested_for = match received.contested {
-        0 => 0,
+        0 => None,
         _ => contested_for(rows, number)?,
     };
     let stored = StoredSums { received, waiting, contested_for };

@@ -43,30 +43,15 @@ impl Command for CreateInvoice {
             return Err(Refusal::Full(last).into());
         }
         let created_at = books.next_event_at(self.now);
-        let expires_at = self.draft.expires_at.unwrap_or_else(|| created_at.after(self.expiry));
-        if expires_at <= created_at {
+        let number = last + 1;
+        let numbered = (number, self.id.of(number));
+        let invoice = Invoice::new(numbered, self.draft.clone(), created_at, self.expiry);
+        if invoice.expires_at <= created_at {
             return Err(Refusal::AlreadyExpired.into());
         }
-        let number = last + 1;
-        let invoice = Invoice {
-            number,
-            id: self.id.of(number),
-            satoshis: self.draft.satoshis,
-            description: self.draft.description.clone(),
-            reference: self.draft.reference.clone(),
-            created_at,
-            expires_at,
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: None,
-        };
         books.figures.last_invoice = number;
         books.rows.add::<Invoices>(number, &invoice)?;
-        books.rows.add::<Expiries>((expires_at, number), &())?;
+        books.rows.add::<Expiries>((invoice.expires_at, number), &())?;
         if let Some(reference) = &invoice.reference {
             books.rows.add::<InvoicesByReference>((reference.clone(), number), &())?;
         }

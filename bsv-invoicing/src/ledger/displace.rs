@@ -1,8 +1,8 @@
 //! A transaction of the wallet is lost: another one has taken its place, or the network refuses it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use crate::ledger::rows::{Damaged, Transactions, WalletStoreError, try_all};
+use crate::ledger::rows::{Damaged, ReceivedFor, Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::outgoing::OutgoingPurpose;
 use crate::model::time::Timestamp;
@@ -55,7 +55,7 @@ impl Books<'_> {
         state: TransactionState,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let (mut path, mut refunded) = (vec![number], BTreeSet::new());
+        let (mut path, mut refunded) = (vec![number], BTreeMap::new());
         while let Some(&current) = path.last() {
             let mut holders = self.made_by(current)?.into_iter().filter_map(|(_, it)| it.spender);
             if let Some(holder) = holders.next() {
@@ -67,7 +67,10 @@ impl Books<'_> {
             match self.rows.get::<Transactions>(&current)?.map(|record| record.state) {
                 None => self.release(current)?,
                 Some(was) if !was.is_lost() => {
-                    refunded.extend(self.refunded_by(current)?);
+                    if let Some(invoice) = self.refunded_by(current)? {
+                        let before = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+                        refunded.entry(invoice).or_insert(before);
+                    }
                     self.change_state(current, state, at)?;
                 }
                 Some(_) if current == number => {}
@@ -75,7 +78,7 @@ impl Books<'_> {
             }
         }
         // An invoice must not be paid for a moment by payments that are lost with its refund.
-        try_all(refunded, |invoice| self.settle_anew(invoice, at)).map(drop)
+        try_all(refunded, |(invoice, before)| self.settle_anew(invoice, before, at)).map(drop)
     }
 
     /// The invoice that a transaction refunds.

@@ -131,14 +131,14 @@ impl Books<'_> {
     /// of a lost one, after all that is lost with it.
     fn recount_refund(
         &mut self,
-        payment: u64,
+        number: u64,
         lasts: bool,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let payment = self.payment(payment)?;
+        let payment = self.payment(number)?;
         let OutgoingPurpose::Refund { invoice, .. } = payment.purpose else { return Ok(()) };
-        self.count_refund(invoice, &payment, lasts)?;
-        if lasts { self.settle_anew(invoice, at) } else { Ok(()) }
+        let before = self.count_refund(invoice, (number, &payment), lasts)?;
+        if lasts { self.settle_anew(invoice, before, at) } else { Ok(()) }
     }
 
     /// Removes what is needed only while the outcome of a payment by the wallet is open.

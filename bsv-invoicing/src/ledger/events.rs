@@ -59,7 +59,8 @@ pub enum EventDetails {
 /// What a transaction pays to an invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PaymentDetails {
-    /// The number of the transaction, or 0 if the owner has marked the invoice as paid.
+    /// The number of the transaction. It is 0 if no payment has changed the invoice, but its owner or a
+    /// refund, and if the network has never shown the payment.
     #[n(0)]
     pub transaction: u64,
     /// What it pays to the invoice.

@@ -384,7 +384,7 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
     let number = invoice.number;
     let mut item = LedgerInvoice {
         number,
-        is_paid: invoice.payment_received_at.is_some(),
+        is_paid: invoice.is_paid(),
         is_marked: rows.get::<Marked>(&number)?.is_some(),
         received: rows.get::<ReceivedFor>(&number)?.unwrap_or_default(),
         recounted: Received::default(),
@@ -412,13 +412,12 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             }
         }
         if is_end {
-            let refunds = lasting_refunds(rows, number)?.into_iter();
-            let refunded = refunds.fold(0, |sum: u64, (_, it)| sum.saturating_add(it.satoshis));
-            item.recounted.refunded = refunded;
-            item.recounted.refunded_before = match item.is_paid {
-                true => item.received.refunded_before.min(refunded),
-                false => refunded,
-            };
+            item.recounted.last_payment_before = item.received.last_payment_before;
+            item.recounted.accepted = item.received.accepted;
+            for (payment, refund) in lasting_refunds(rows, number)? {
+                let is_before = !item.is_paid || payment <= item.received.last_payment_before;
+                item.recounted.change_refunds(&refund, true, is_before);
+            }
             let is_listed = rows.get::<Attention>(&number)?.is_some();
             item.is_listed &= is_listed == needs_attention(invoice, item.received);
             return Ok(item);

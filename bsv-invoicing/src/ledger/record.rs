@@ -69,8 +69,9 @@ impl Command for Record {
             OutgoingPurpose::Url(url) => books.rows.put::<OutgoingByUrl>(url_hash(url), &number)?,
             OutgoingPurpose::Refund { invoice, .. } => {
                 books.rows.put::<LastRefunds>(*invoice, &number)?;
-                books.count_refund(*invoice, &books.payment(number)?, true)?;
-                books.settle_anew(*invoice, at)?;
+                let refund = books.payment(number)?;
+                let before = books.count_refund(*invoice, (number, &refund), true)?;
+                books.settle_anew(*invoice, before, at)?;
             }
             OutgoingPurpose::Withdrawal(_) | OutgoingPurpose::Consolidation => {}
         }
@@ -129,6 +130,7 @@ impl Books<'_> {
             expires_at: *expires_at,
             memo: String::new(),
             channel: None,
+            surplus: self.surplus_sent(purpose, *satoshis)?,
         };
         self.rows.add::<Outgoing>(number, &record)?;
         self.append_event(at, EventKind::OutgoingStarted, number)?;

@@ -80,18 +80,18 @@ impl Received {
 
     /// Adds a refund of an invoice, or takes it away. `is_before` tells whether the refund was made
     /// before the invoice was paid.
-    fn change_refunds(&mut self, satoshis: u64, lasts: bool, is_before: bool) {
-        let change = |sum: &mut u64| {
+    pub(crate) fn change_refunds(&mut self, refund: &OutgoingRecord, lasts: bool, is_before: bool) {
+        let change = |sum: &mut u64, satoshis| {
             *sum = match lasts {
                 true => sum.saturating_add(satoshis),
                 false => sum.saturating_sub(satoshis),
             };
         };
-        change(&mut self.refunded);
-        if is_before {
-            change(&mut self.refunded_before);
+        change(&mut self.refunded, refund.satoshis);
+        match is_before {
+            true => change(&mut self.refunded_before, refund.satoshis),
+            false => change(&mut self.surplus_refunded, refund.surplus),
         }
-        self.refunded_before = self.refunded_before.min(self.refunded);
     }
 
     fn part(&mut self, is_late: bool) -> &mut Counting {
@@ -154,19 +154,22 @@ impl Books<'_> {
         Ok([stored, received])
     }
 
-    /// Counts a refund of an invoice from now on, or no longer. The caller then looks whether that pays
-    /// the invoice: see [`settle_anew`](Self::settle_anew).
+    /// Counts a refund of an invoice from now on, or no longer. Returns what was stored before, with
+    /// which the caller then looks whether that pays the invoice: see
+    /// [`settle_anew`](Self::settle_anew).
     pub(crate) fn count_refund(
         &mut self,
         invoice: u64,
-        refund: &OutgoingRecord,
+        (number, refund): (u64, &OutgoingRecord),
         lasts: bool,
-    ) -> Result<(), WalletStoreError> {
-        let paid_at = self.rows.get::<Invoices>(&invoice)?.and_then(|it| it.payment_received_at);
-        let is_before = paid_at.is_none_or(|paid_at| refund.created_at < paid_at);
-        let mut received = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
-        received.change_refunds(refund.satoshis, lasts, is_before);
-        self.rows.put::<ReceivedFor>(invoice, &received)
+    ) -> Result<Received, WalletStoreError> {
+        let is_paid = self.rows.get::<Invoices>(&invoice)?.is_some_and(|it| it.is_paid());
+        let before = self.rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default();
+        let mut received = before;
+        let is_before = !is_paid || number <= before.last_payment_before;
+        received.change_refunds(refund, lasts, is_before);
+        self.rows.put::<ReceivedFor>(invoice, &received)?;
+        Ok(before)
     }
 
     /// Counts the wishes for refunds of an invoice anew after a payment has begun to count, or no

@@ -6,10 +6,12 @@ use crate::ledger::effects::transaction;
 use crate::ledger::recount::agreed_wish;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Counted, Damaged, Engine, Incoming, OUTSIDE_BLOCKS, Receipts, ReceivedFor, WalletStoreError,
-    try_all,
+    Counted, Damaged, Engine, Incoming, Invoices, OUTSIDE_BLOCKS, Receipts, ReceivedFor,
+    WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
+use crate::model::coin::is_worth_sending;
+use crate::model::invoice::Invoice;
 use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
@@ -73,30 +75,56 @@ pub(crate) fn lasting_refunds(
 }
 
 impl Books<'_> {
+    /// The part of a payment for this purpose that sends back surplus of a paid invoice.
+    pub(crate) fn surplus_sent(
+        &self,
+        purpose: &OutgoingPurpose,
+        satoshis: u64,
+    ) -> Result<u64, WalletStoreError> {
+        let OutgoingPurpose::Refund { invoice: number, .. } = purpose else { return Ok(0) };
+        let invoice = self.rows.get::<Invoices>(number)?.filter(Invoice::is_paid);
+        let Some(invoice) = invoice else { return Ok(0) };
+        let received = self.rows.get::<ReceivedFor>(number)?.unwrap_or_default();
+        Ok(received.left().saturating_sub(invoice.satoshis).min(satoshis))
+    }
+
     /// The unconfirmed receipts of the invoice. A refund must spend them, so that the refund is
-    /// lost if they are lost.
+    /// lost if they are lost. Small ones that the network does not show are none of them, and what they
+    /// pay is not refunded.
     pub(crate) fn coins_of_refund(
         &self,
         invoice: u64,
         satoshis: u64,
         now: Timestamp,
     ) -> Result<Vec<ReceiptKey>, WalletStoreError> {
-        let left = refundable(&self.rows, invoice, now)?.left();
+        let mut left = refundable(&self.rows, invoice, now)?.left();
         if satoshis > left {
             return Err(Refusal::RefundTooLarge { satoshis, left }.into());
         }
         let outside = (invoice, OUTSIDE_BLOCKS, 0)..=(invoice, OUTSIDE_BLOCKS, u64::MAX);
         let outside = self.rows.first::<Counted>(outside, Ascending, MAX_UNCONFIRMED + 1)?;
+        let are_too_many = outside.len() > MAX_UNCONFIRMED;
         let payments = try_all(outside, |((.., number), ())| {
             let paid = self.rows.get::<Incoming>(&(invoice, number))?;
             let paid = paid.ok_or_else(|| Damaged::missing("a payment of an invoice"))?;
-            Ok::<_, WalletStoreError>((number, paid.first, self.transaction(number)?))
+            Ok::<_, WalletStoreError>((number, paid, self.transaction(number)?))
         })?;
         let (mut coins, mut to_search) = (Vec::new(), SEARCHED_FOR_UNCONFIRMED);
-        for (maker, first, record) in payments {
-            let made = ReceiptKey { maker, vout: first }..=ReceiptKey { maker, vout: u32::MAX };
-            let made = self.rows.first::<Receipts>(made, Ascending, to_search + 1)?;
+        for (maker, paid, record) in payments {
             let must_wait = || Refusal::RefundMustWait(record.txid);
+            // Nobody can hold up a refund with a small payment that vanishes. It is not refunded.
+            if matches!(record.state, TransactionState::Contested { .. })
+                && !is_worth_sending(paid.satoshis)
+            {
+                left = left.saturating_sub(paid.satoshis);
+                if satoshis > left || are_too_many {
+                    return Err(must_wait().into());
+                }
+                continue;
+            }
+            let made =
+                ReceiptKey { maker, vout: paid.first }..=ReceiptKey { maker, vout: u32::MAX };
+            let made = self.rows.first::<Receipts>(made, Ascending, to_search + 1)?;
             to_search = to_search.checked_sub(made.len()).ok_or_else(must_wait)?;
             for (key, receipt) in made {
                 if self.invoice_of(receipt.key)? != Some(invoice) {

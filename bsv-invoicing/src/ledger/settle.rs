@@ -44,7 +44,8 @@ impl Query for GetRules {
     }
 }
 
-/// Marks an invoice as paid because its owner says so, whatever it has received.
+/// Marks an invoice as paid because its owner says so, whatever it has received. If it is paid, it may
+/// stay as it is: its surplus is kept, or what was lost after a refund is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkPaid {
     /// The number of the invoice.
@@ -69,7 +70,11 @@ impl Command for MarkPaid {
                 .append_audit(NewAuditEntry::Next(KeyEvent::InvoiceMarked, invoice.id.as_str()))?;
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
-        let received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        let mut received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
+        if invoice.is_paid() {
+            received.accepted = Some((received.sum(), received.refunded));
+            books.rows.put::<ReceivedFor>(number, &received)?;
+        }
         let counted = books.rules.counted(invoice.satoshis, received, true);
         let sums = Sums { paid: received.sum(), due: 0, counted };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
@@ -119,23 +124,29 @@ impl Books<'_> {
         }
     }
 
-    /// Looks whether an invoice is paid after its refunds have changed. Those that were made after it
-    /// was paid do not matter, whatever the rules are by then.
+    /// Looks whether an invoice is paid after its refunds have changed. `before` is what was stored
+    /// before that. The rules of today judge a paid invoice only if a refund has come back that was made
+    /// before it was paid.
     pub(crate) fn settle_anew(
         &mut self,
         number: u64,
+        before: Received,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let stored = self.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
         let mut received = stored;
-        let matters = invoice.payment_received_at.is_none() || received.refunded_before > 0;
-        let sums = self.sums_after(&invoice, &mut received, matters)?;
+        let is_judged = !invoice.is_paid() || stored.refunded_before > before.refunded_before;
+        let sums = self.sums_after(&invoice, &mut received, is_judged)?;
         if received != stored {
             self.rows.put::<ReceivedFor>(number, &received)?;
         }
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };
-        self.settle(&mut invoice, details, received, false, at)?;
+        let is_told = self.settle(&mut invoice, details, received, false, at)?;
+        if !is_told && received.refunded_before != before.refunded_before {
+            let changed = [Some(EventKind::InvoiceSumsChanged)];
+            self.tell_payment(&changed, (number, details), None, at)?;
+        }
         self.list_attention(number)
     }
 
@@ -147,14 +158,14 @@ impl Books<'_> {
         received: &mut Received,
         has_changed: bool,
     ) -> Result<Sums, WalletStoreError> {
-        let was_paid = invoice.payment_received_at.is_some();
-        let stays_paid =
-            was_paid && (!has_changed || self.rules.stays_paid(invoice.satoshis, *received));
+        let stays_paid = invoice.is_paid()
+            && (!has_changed || self.rules.stays_paid(invoice.satoshis, *received));
         let is_marked = self.rows.get::<Marked>(&invoice.number)?.is_some();
         let due = match is_marked || stays_paid {
             true => 0,
             false => {
                 received.refunded_before = received.refunded;
+                (received.surplus_refunded, received.accepted) = (0, None);
                 self.rules.due(invoice.satoshis, *received)
             }
         };
@@ -166,7 +177,7 @@ impl Books<'_> {
     /// Records that an invoice is paid or no longer paid, or that only a block is missing, according
     /// to the sums in `details` and to what it has received. The sweep may already have looked at an
     /// invoice that did not expire, because a payment was in flight or only a block was missing. It
-    /// must look again after that has come to nothing.
+    /// must look again after that has come to nothing. Returns whether an event tells it.
     fn settle(
         &mut self,
         invoice: &mut Invoice,
@@ -174,7 +185,7 @@ impl Books<'_> {
         received: Received,
         was_in_flight: bool,
         at: Timestamp,
-    ) -> Result<(), WalletStoreError> {
+    ) -> Result<bool, WalletStoreError> {
         let number = invoice.number;
         let is_paid = details.sums.due == 0;
         let (is_deleted, expiry) = (invoice.deleted_at.is_some(), (invoice.expires_at, number));
@@ -185,6 +196,9 @@ impl Books<'_> {
         let told = match (invoice.payment_received_at, is_paid) {
             (None, true) if !is_deleted => {
                 (invoice.payment_received_at, invoice.expired_at) = (Some(at), None);
+                let last_payment_before = self.figures.last_payment;
+                let received = Received { last_payment_before, ..received };
+                self.rows.put::<ReceivedFor>(number, &received)?;
                 Some(EventKind::InvoicePaid)
             }
             (Some(_), false) => {
@@ -200,7 +214,8 @@ impl Books<'_> {
         if can_expire && (told.is_some() || was_held) {
             self.rows.put::<Expiries>(expiry, &())?;
         }
-        self.tell_payment(&[told], (number, details), None, at)
+        self.tell_payment(&[told], (number, details), None, at)?;
+        Ok(told.is_some())
     }
 
     /// Writes an event of an invoice with the sum that it has received.

@@ -55,6 +55,7 @@ fn data(rows: &dyn Engine, row: &EventRow) -> Result<EventData, WalletStoreError
         }
         Kind::InvoicePaid
         | Kind::InvoiceUnpaid
+        | Kind::InvoiceSumsChanged
         | Kind::PaymentReceived
         | Kind::PaymentWaiting
         | Kind::PaymentMined

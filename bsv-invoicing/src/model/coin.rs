@@ -101,6 +101,11 @@ pub(crate) fn smallest_output(fee_rate: u64) -> u64 {
     fee(fee_rate.max(COMMON_RATE), INPUT_LEN)
 }
 
+/// Whether an amount is worth sending, so that it may be a case for its owner.
+pub(crate) fn is_worth_sending(satoshis: u64) -> bool {
+    satoshis >= smallest_output(0)
+}
+
 /// The size of outputs in a transaction, in bytes.
 pub(crate) fn encoded_len(outputs: &[TxOut]) -> u64 {
     let mut bytes = Vec::new();

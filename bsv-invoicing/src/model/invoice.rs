@@ -146,15 +146,48 @@ pub enum InvoiceState {
 }
 
 impl Invoice {
-    /// Where it stands at `now`.
+    /// A new invoice of this number and id. `expiry` is how long it can be paid, if the draft does not
+    /// say until when.
+    pub fn new(
+        (number, id): (u64, InvoiceId),
+        draft: InvoiceDraft,
+        created_at: Timestamp,
+        expiry: Duration,
+    ) -> Self {
+        let InvoiceDraft { satoshis, description, reference, expires_at } = draft;
+        Self {
+            number,
+            id,
+            satoshis,
+            description,
+            reference,
+            created_at,
+            expires_at: expires_at.unwrap_or_else(|| created_at.after(expiry)),
+            payment_received_at: None,
+            refund_to: None,
+            refunded_at: None,
+            in_flight: false,
+            deleted_at: None,
+            awaits_block_since: None,
+            expired_at: None,
+        }
+    }
+
+    /// Where it stands at `now`. It is paid once that is recorded, even if `now` is earlier, because
+    /// time may stand still for what expires.
     pub fn state(&self, now: Timestamp) -> InvoiceState {
-        if self.paid_at(now).is_some() {
+        if self.is_paid() {
             InvoiceState::Paid
         } else if self.has_expired(now) || (self.expires_at <= now && !self.is_held()) {
             InvoiceState::Expired
         } else {
             InvoiceState::Pending
         }
+    }
+
+    /// Whether it is recorded that it is paid.
+    pub fn is_paid(&self) -> bool {
+        self.payment_received_at.is_some()
     }
 
     /// Whether it is recorded that it expired at `now` or before.
@@ -180,30 +213,29 @@ impl Invoice {
     /// refunded: what was paid beyond the amount, or everything if the invoice was not paid and is
     /// deleted or expired at `now`.
     pub(crate) fn surplus(&self, received: u64, refunded: u64, now: Timestamp) -> u64 {
-        let is_over = self.payment_received_at.is_none()
+        let is_over = !self.is_paid()
             && (self.deleted_at.is_some() || self.state(now) == InvoiceState::Expired);
         let asked = if is_over { 0 } else { self.satoshis };
         received.saturating_sub(asked).saturating_sub(refunded)
     }
 
-    /// When a payment was received, as far as that had happened at `now`.
-    fn paid_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.payment_received_at.filter(|time| *time <= now)
+    /// The same invoice as it was when it was created.
+    pub fn as_created(self) -> Self {
+        let Self { number, id, satoshis, description, reference, created_at, expires_at, .. } =
+            self;
+        let expires_at = Some(expires_at);
+        let draft = InvoiceDraft { satoshis, description, reference, expires_at };
+        Self::new((number, id), draft, created_at, DEFAULT_EXPIRY)
     }
 
     /// When it last changed, as seen at `now`.
     pub fn updated_at(&self, now: Timestamp) -> Timestamp {
         let changed = match self.state(now) {
             InvoiceState::Pending => self.created_at,
-            InvoiceState::Paid => self.paid_at(now).unwrap_or(self.created_at),
+            InvoiceState::Paid => self.payment_received_at.unwrap_or(self.created_at),
             InvoiceState::Expired => self.expires_at,
         };
-        self.refunded_by(now).map_or(changed, |refunded_at| refunded_at.max(changed))
-    }
-
-    /// When the first refund was made, as far as that had happened at `now`.
-    fn refunded_by(&self, now: Timestamp) -> Option<Timestamp> {
-        self.refunded_at.filter(|time| *time <= now)
+        self.refunded_at.map_or(changed, |refunded_at| refunded_at.max(changed))
     }
 
     /// The invoice as the wallet specification writes it, as it is at `now`: JSON with its twelve
@@ -217,19 +249,17 @@ impl Invoice {
     /// Appends the JSON of [`to_json`](Self::to_json). The JSON is written by hand because lists
     /// and look-ups spend much of their time on it.
     pub fn write_json(&self, now: Timestamp, json: &mut Vec<u8>) {
-        let Self {
-            id, satoshis, description, reference, created_at, expires_at, refund_to, ..
-        } = self;
+        let Self { id, satoshis, description, reference, created_at, expires_at, .. } = self;
+        let Self { payment_received_at, refund_to, refunded_at, .. } = self;
         write_member(json, b"{\"id\":", id.as_str());
         write_member(json, b",\"reference\":", reference);
         write_member(json, b",\"description\":", description);
         write_member(json, b",\"satoshis\":", satoshis);
         write_member(json, b",\"expiresAt\":", expires_at);
-        write_member(json, b",\"paymentReceivedAt\":", &self.paid_at(now));
-        let refunded_at = self.refunded_by(now);
-        let is_settled = self.paid_at(now).is_some() || refunded_at.is_some();
+        write_member(json, b",\"paymentReceivedAt\":", payment_received_at);
+        let is_settled = self.is_paid() || refunded_at.is_some();
         write_member(json, b",\"refundTo\":", &refund_to.as_ref().filter(|_| is_settled));
-        write_member(json, b",\"refundedAt\":", &refunded_at);
+        write_member(json, b",\"refundedAt\":", refunded_at);
         write_member(json, b",\"state\":", self.state(now).name());
         write_member(json, b",\"createdAt\":", created_at);
         write_member(json, b",\"updatedAt\":", &self.updated_at(now).whole_seconds());

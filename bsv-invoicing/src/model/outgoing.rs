@@ -198,6 +198,9 @@ pub struct OutgoingRecord {
     /// Where the payee offers the proof.
     #[n(9)]
     pub channel: Option<PeerChannel>,
+    /// The part of a refund that was more than the amount of its invoice, which was paid then.
+    #[cbor(n(10), default)]
+    pub surplus: u64,
 }
 
 impl OutgoingRecord {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use minicbor::{Decode, Encode};
 
-use crate::model::coin::smallest_output;
+use crate::model::coin::is_worth_sending;
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
@@ -52,6 +52,18 @@ pub struct Received {
     /// not paid, or else what was refunded before it was paid.
     #[n(7)]
     pub refunded_before: u64,
+    /// The number of the last payment by the wallet when the invoice was last paid. Refunds up to it
+    /// were made before. Their times do not tell, because any number of things happen at one time.
+    #[cbor(n(8), default)]
+    pub last_payment_before: u64,
+    /// The part of `refunded` that was more than the amount of the invoice when it was sent back. Only
+    /// refunds of the paid invoice have such a part.
+    #[cbor(n(9), default)]
+    pub surplus_refunded: u64,
+    /// What was received and what was refunded when the owner said that the paid invoice may stay as it
+    /// is.
+    #[n(10)]
+    pub accepted: Option<(u64, u64)>,
 }
 
 /// What happens to payments that are first seen after their invoice has expired.
@@ -107,6 +119,25 @@ impl Received {
     /// The sum that is not refunded.
     pub fn left(&self) -> u64 {
         self.sum().saturating_sub(self.refunded)
+    }
+
+    /// Whether the owner has said that the paid invoice may stay as it is.
+    pub fn is_accepted(&self) -> bool {
+        self.accepted == Some((self.sum(), self.refunded))
+    }
+
+    /// What is missing because a payment was lost after a refund, or after the owner accepted the paid
+    /// invoice as it is: refunds were more than was received, or what was surplus of a paid invoice of
+    /// this amount is a part of the amount by now, or less was received than the owner has accepted.
+    pub fn lost(&self, paid_amount: Option<u64>) -> u64 {
+        let sent = match paid_amount {
+            Some(satoshis) if self.surplus_refunded > 0 => {
+                satoshis.saturating_add(self.surplus_refunded)
+            }
+            _ => 0,
+        };
+        let accepted = self.accepted.map_or(0, |(received, _)| received);
+        self.refunded.max(sent).max(accepted).saturating_sub(self.sum())
     }
 
     /// The same payments, where what was in a block counts as if it still were.
@@ -180,8 +211,8 @@ pub(crate) struct StoredSums {
     pub(crate) received: Received,
     /// The payments that do not count because their fees are too low.
     pub(crate) waiting: u64,
-    /// For how many blocks the network has not shown a payment.
-    pub(crate) contested_for: u32,
+    /// For how many blocks the network has not shown a payment that is worth sending, if there is one.
+    pub(crate) contested_for: Option<u32>,
 }
 
 /// The sums of an invoice at a time, in satoshis. All answers that tell sums are made of these.
@@ -236,6 +267,9 @@ pub enum NextStep {
     DecideUnmined(u64),
     /// The invoice is paid, and this much is here beyond its amount.
     RefundSurplus(u64),
+    /// This much is missing, because a payment was lost after a refund, or after the owner accepted the
+    /// paid invoice as it is.
+    DecideLost(u64),
     /// The invoice is paid.
     NothingPaid,
     /// The invoice has expired, and holds no money.
@@ -256,12 +290,19 @@ impl NextStep {
         now: Timestamp,
     ) -> Self {
         let StoredSums { received, waiting, contested_for } = of;
-        let is_worth_sending = |satoshis: u64| satoshis >= smallest_output(0);
         let left = received.left();
+        let lost = received.lost(invoice.is_paid().then_some(invoice.satoshis));
+        if is_worth_sending(lost) && !received.is_accepted() {
+            return Self::DecideLost(lost);
+        }
+        if let Some(blocks) = contested_for {
+            return match blocks {
+                CONTESTED_BLOCKS.. => Self::DecideContested(blocks),
+                _ => Self::AwaitNetwork,
+            };
+        }
         match invoice.state(now) {
-            _ if contested_for >= CONTESTED_BLOCKS => Self::DecideContested(contested_for),
-            _ if received.contested > 0 => Self::AwaitNetwork,
-            InvoiceState::Paid if is_worth_sending(sums.surplus) => {
+            InvoiceState::Paid if is_worth_sending(sums.surplus) && !received.is_accepted() => {
                 Self::RefundSurplus(sums.surplus)
             }
             InvoiceState::Paid => Self::NothingPaid,
@@ -296,6 +337,7 @@ impl NextStep {
                 | Self::DecideUnderpaid(_)
                 | Self::DecideUnmined(_)
                 | Self::RefundSurplus(_)
+                | Self::DecideLost(_)
         )
     }
 }
@@ -334,8 +376,17 @@ impl fmt::Display for NextStep {
                  them count; mark the invoice as paid, or refund them"
             ),
             Self::RefundSurplus(surplus) => {
-                write!(f, "refund the surplus of {surplus} satoshis")
+                write!(
+                    f,
+                    "refund the surplus of {surplus} satoshis, or mark the invoice as paid to keep it"
+                )
             }
+            Self::DecideLost(lost) => write!(
+                f,
+                "decide: {lost} satoshis are missing, because a payment came undone after a refund, or \
+                 after the invoice was marked; ask the payer for them, or close the case: mark the \
+                 invoice if it is paid, and else delete it"
+            ),
             Self::NothingPaid => f.write_str("nothing: the invoice is paid"),
             Self::NothingExpired => f.write_str("nothing: the invoice has expired"),
         }
@@ -392,6 +443,8 @@ pub struct Settlement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::coin::smallest_output;
+    use crate::model::invoice::InvoiceDraft;
 
     fn received(in_time: u64, mined: u64, late: u64) -> Received {
         Received {
@@ -449,24 +502,14 @@ mod tests {
     /// What is next for an invoice of 2000 satoshis, above the limit, some seconds after it has expired.
     fn next(received: Received, waiting: u64, seconds: u64) -> NextStep {
         let careful = PaymentRules { zero_conf_limit: Some(1000), ..PaymentRules::default() };
-        let [created_at, expires_at] = [0, 1_000_000].map(Timestamp::from_micros);
-        let invoice = Invoice {
-            number: 1,
-            id: "CEl4aRNK3xMZ".parse().unwrap(),
-            satoshis: 2000,
-            description: None,
-            reference: None,
-            created_at,
-            expires_at,
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: Some(expires_at),
-        };
-        let of = StoredSums { received, waiting, contested_for: 0 };
+        let created_at = Timestamp::from_micros(0);
+        let draft = InvoiceDraft { satoshis: 2000, ..InvoiceDraft::default() };
+        let id = "CEl4aRNK3xMZ".parse().unwrap();
+        let invoice = Invoice::new((1, id), draft, created_at, Duration::from_secs(1));
+        let expires_at = invoice.expires_at;
+        let invoice = Invoice { expired_at: Some(expires_at), ..invoice };
+        let of =
+            StoredSums { received, waiting, contested_for: (received.contested > 0).then_some(0) };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }
 
@@ -489,6 +532,26 @@ mod tests {
         let smallest = smallest_output(0);
         assert_eq!(next(received(0, 0, smallest), 0, 5), NextStep::DecideLate(smallest));
         assert_eq!(next(received(0, 0, smallest - 1), 0, 5), NextStep::NothingExpired);
+    }
+
+    #[test]
+    fn what_is_lost_after_a_refund_is_known() {
+        let refunded = |refunded, surplus_refunded, sum| Received {
+            refunded,
+            surplus_refunded,
+            ..received(0, sum, 0)
+        };
+        // Surplus went back, and then a payment was lost, and with it a part of the amount.
+        assert_eq!(refunded(1000, 1000, 2000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 1000, 1600).lost(Some(1000)), 400);
+        // An owner who gives back the amount, too, loses nothing by that.
+        assert_eq!(refunded(2000, 1000, 2000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 0, 1000).lost(Some(1000)), 0);
+        assert_eq!(refunded(1000, 0, 0).lost(None), 1000);
+        let accepted = Received { accepted: Some((900, 0)), ..received(0, 900, 0) };
+        assert_eq!((accepted.lost(Some(1000)), accepted.is_accepted()), (0, true));
+        let lost = Received { accepted: Some((900, 0)), ..received(0, 500, 0) };
+        assert_eq!((lost.lost(Some(1000)), lost.is_accepted()), (400, false));
     }
 
     #[test]

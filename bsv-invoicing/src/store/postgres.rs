@@ -467,7 +467,7 @@ mod tests {
     use crate::model::coin::{Chain, KeyPath, Spending, Trust};
     use crate::model::event::EventKind;
     use crate::model::holdings::Holdings;
-    use crate::model::invoice::{Invoice, InvoiceQuery};
+    use crate::model::invoice::{Invoice, InvoiceDraft, InvoiceQuery};
     use crate::model::outgoing::OutgoingPurpose;
     use crate::model::process::ProcessId;
     use crate::model::receipt::{Receipt, ReceiptKey};
@@ -521,22 +521,10 @@ mod tests {
 
     /// An invoice that is not paid.
     fn unpaid(number: u64) -> Invoice {
-        Invoice {
-            number,
-            id: "AAAAAAAAAAAA".parse().unwrap(),
-            satoshis: 1,
-            description: None,
-            reference: None,
-            created_at: Timestamp::from_micros(1),
-            expires_at: Timestamp::MAX,
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: None,
-        }
+        let expires_at = Some(Timestamp::MAX);
+        let draft = InvoiceDraft { satoshis: 1, expires_at, ..InvoiceDraft::default() };
+        let numbered = (number, "AAAAAAAAAAAA".parse().unwrap());
+        Invoice::new(numbered, draft, Timestamp::from_micros(1), Duration::ZERO)
     }
 
     /// How many rows of a table a query finds missing in one run. A page takes a few round trips to the database, and not

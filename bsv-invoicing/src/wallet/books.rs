@@ -23,7 +23,7 @@ use crate::wallet::Wallet;
 use crate::wallet::look_ahead::LookAhead;
 use crate::wallet::seed::WalletKeys;
 use crate::wallet::sources::away;
-use crate::wallet::watch::{Missing, Search};
+use crate::wallet::watch::{Missing, Search, tip_from};
 
 /// The result of verifying the books.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -123,12 +123,14 @@ impl Wallet {
         check: &mut BooksCheck,
         progress: &mut impl FnMut(u32, u32),
     ) -> Result<(), Error> {
+        let source = &self.sources()?.operating;
+        tip_from(source, from_height).await?;
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let change = last_change.into_iter().map(|(account, used)| (account, count(used)));
         let keys = self.given_out_keys(change).await?;
         let tell = &mut |difference| check.differ(difference);
         let mut search = Search { keys, missing: Some(Missing::new(tell)) };
-        self.walk(&self.sources()?.operating, from_height, &mut search, progress).await?;
+        self.walk(source, from_height, &mut search, progress).await?;
         Ok(())
     }
 

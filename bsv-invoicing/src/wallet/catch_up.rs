@@ -7,10 +7,10 @@ use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::KeyError;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetCatchUp, GetLastEventAt};
+use crate::ledger::queries::{GetCatchUp, GetEvents, GetFigures, GetLastEventAt};
 use crate::ledger::{BeginAccount, CaughtUp, GetWatchedAhead, NameLog};
 use crate::model::coin::Chain;
-use crate::model::event::LogName;
+use crate::model::event::{EventKind, LogName};
 use crate::model::time::Timestamp;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
@@ -24,6 +24,9 @@ const READ_AGAIN: u32 = 100;
 /// If no followed block is known, blocks are read from this long before the last event of the
 /// books. Block times are off by two hours at most.
 const READ_BEFORE: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
+/// How many events are read at once.
+const EVENTS_AT_ONCE: usize = 1000;
 
 impl Wallet {
     /// Takes new keys from a new account from now on, and gives the log of events a new name. Call
@@ -71,10 +74,33 @@ impl Wallet {
         let change = ahead.into_iter().filter(|(key, _)| key.chain == Chain::Change);
         let keys = self.given_out_keys(change.map(|(key, end)| (key.account, end))).await?;
         let mut search = Search { keys, ..Search::default() };
+        let last_event = self.store.get(GetFigures).await?.last_event;
         let read = self.walk(source, from, &mut search, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
         let height = read.map_or(from, |block| block.height);
         tracing::info!("the wallet has caught up with the chain up to height {height}");
+        self.warn_of_found(last_event).await
+    }
+
+    /// Says how many transactions after this event spend coins of the wallet, and are not in its books
+    /// as payments. They may be refunds, which the owner must not make again.
+    async fn warn_of_found(&self, mut last_event: u64) -> Result<(), Error> {
+        let mut found = 0;
+        loop {
+            let events = self.store.list(GetEvents(last_event, EVENTS_AT_ONCE)).await?;
+            found += events.iter().filter(|it| it.kind == EventKind::TransactionFound).count();
+            match events.last() {
+                Some(event) => last_event = event.number,
+                None => break,
+            }
+        }
+        if found > 0 {
+            tracing::warn!(
+                "transactions that spend coins of the wallet and that its books do not know: {found}. \
+                 They may be payments and refunds that were made after the backup. Compare them with \
+                 bsv-cli export before you pay or refund anything again"
+            );
+        }
         Ok(())
     }
 }

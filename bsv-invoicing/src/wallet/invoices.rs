@@ -19,7 +19,7 @@ const MAX_SWEPT: usize = 250;
 
 impl Wallet {
     /// Creates an invoice, or returns the one that was created first with the same key.
-    /// `to_json(created_at)` shows that invoice as it was then.
+    /// [`as_created`](Invoice::as_created) shows that invoice as it was then.
     pub async fn create_invoice(
         &self,
         draft: InvoiceDraft,

@@ -44,7 +44,8 @@ impl World {
                 key,
                 expires_at,
                 is_deleted,
-                paid_at: None,
+                is_paid: false,
+                last_payment_before: 0,
                 is_expired: false,
             };
             assert!(world.told.invoices.insert(invoice.number, new).is_none());
@@ -80,7 +81,7 @@ impl World {
             let is_held =
                 |number| world.told.in_flight(number).is_some() || world.told.awaits_block(number);
             let due = world.told.invoices.iter().filter(|(number, it)| {
-                let is_waiting = !it.is_deleted && !it.is_expired && it.paid_at.is_none();
+                let is_waiting = !it.is_deleted && !it.is_expired && !it.is_paid;
                 is_waiting && it.expires_at <= world.now() && !is_held(**number)
             });
             let new = world.rows.all::<Events>().split_off(&(last_event + 1));

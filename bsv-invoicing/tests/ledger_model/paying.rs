@@ -85,7 +85,11 @@ impl World {
                 Err(Refusal::RefundMustWait(_)) => {
                     let unconfirmed = world.told.unconfirmed(refunded(&to));
                     let free: BTreeSet<_> = spendable.keys().map(|(.., key)| *key).collect();
-                    assert!(!unconfirmed.is_subset(&free), "{unconfirmed:?} can be spent");
+                    let left = world.told.refundable(refunded(&to));
+                    let is_much =
+                        satoshis > left.saturating_sub(world.told.left_out(refunded(&to)));
+                    let can_be_spent = unconfirmed.is_subset(&free);
+                    assert!(is_much || !can_be_spent, "{unconfirmed:?} can be spent");
                 }
                 Err(refusal) => panic!("{refusal}"),
             }
@@ -153,7 +157,9 @@ impl World {
     /// what the invoice has received.
     fn check_refund(&self, to: &OutgoingPurpose, it: &Reservation, satoshis: u64) {
         let OutgoingPurpose::Refund { invoice, .. } = to else { return };
-        assert!(satoshis <= self.told.refundable(*invoice), "more than was paid goes back");
+        let left_out = self.told.left_out(*invoice);
+        let most = self.told.refundable(*invoice).saturating_sub(left_out);
+        assert!(satoshis <= most, "more than was paid goes back");
         let spent = &self.told.reservations[&it.number];
         let unconfirmed = self.told.unconfirmed(*invoice);
         assert!(unconfirmed.is_subset(spent), "{unconfirmed:?} may be lost, and the refund not");
@@ -200,16 +206,22 @@ impl World {
                     let new = (there, Purpose::Outgoing(payment.number), at);
                     world.told.add(number, new, outputs.into_iter().collect(), spends);
                     let purpose = to.clone();
+                    let surplus = match to {
+                        OutgoingPurpose::Refund { invoice, .. } => {
+                            world.told.surplus(invoice, satoshis)
+                        }
+                        _ => 0,
+                    };
                     let new = ToldPayment {
                         purpose,
                         satoshis,
-                        created_at: at,
+                        surplus,
                         transaction: number,
                         cancellation: None,
                     };
                     world.told.payments.insert(payment.number, new);
                     if let OutgoingPurpose::Refund { invoice, .. } = to {
-                        world.told.settle(invoice, at);
+                        world.told.settle(invoice);
                     }
                     checks::check_one_per_purpose(&world.told, &world.network, payment.number);
                 }

@@ -20,6 +20,8 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DEPTH: u32 = 100;
 /// How many refused payments of an invoice are kept.
 const MAX_REFUSED: usize = 4;
+/// The least amount that is worth sending back.
+const SMALLEST_CASE: u64 = 15;
 
 /// An output that pays the wallet.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +77,17 @@ impl Entry {
         paid
     }
 
+    /// What it pays to an invoice.
+    fn paid_to(&self, invoice: u64) -> u64 {
+        let outputs = self.outputs.values().filter(|output| output.invoice == Some(invoice));
+        outputs.map(|output| output.satoshis).sum()
+    }
+
+    fn is_left_out(&self, invoice: u64) -> bool {
+        let is_contested = matches!(self.state, TransactionState::Contested { .. });
+        is_contested && self.paid_to(invoice) < SMALLEST_CASE
+    }
+
     pub(crate) fn was_seen(&self) -> bool {
         self.shown != ShownAs::Nothing
     }
@@ -108,8 +121,9 @@ pub(crate) struct ToldInvoice {
     pub(crate) key: KeyPath,
     pub(crate) expires_at: Timestamp,
     pub(crate) is_deleted: bool,
-    /// When it was paid, if it is.
-    pub(crate) paid_at: Option<Timestamp>,
+    pub(crate) is_paid: bool,
+    /// The last payment by the wallet when it was last paid.
+    pub(crate) last_payment_before: u64,
     /// Whether an event told that it has expired, and none that it was paid since.
     pub(crate) is_expired: bool,
 }
@@ -118,7 +132,8 @@ pub(crate) struct ToldInvoice {
 pub(crate) struct ToldPayment {
     pub(crate) purpose: OutgoingPurpose,
     pub(crate) satoshis: u64,
-    pub(crate) created_at: Timestamp,
+    /// The part of a refund that was surplus of a paid invoice.
+    pub(crate) surplus: u64,
     pub(crate) transaction: u64,
     pub(crate) cancellation: Option<u64>,
 }
@@ -219,7 +234,7 @@ impl Told {
                 self.set(number, state, at);
             }
         }
-        refunded.into_iter().for_each(|invoice| self.settle(invoice, at));
+        refunded.into_iter().for_each(|invoice| self.settle(invoice));
     }
 
     pub(crate) fn set(&mut self, number: u64, new: TransactionState, at: Timestamp) {
@@ -250,14 +265,14 @@ impl Told {
         }
         let paid = self.entries[&number].outputs.values().filter_map(|it| it.invoice);
         for invoice in paid.collect::<BTreeSet<_>>() {
-            self.settle(invoice, at);
+            self.settle(invoice);
         }
         // After a loss, the invoice is settled together with what is lost too.
         if was_lost
             && !is_lost(new)
             && let Some(invoice) = self.refunded_by(number)
         {
-            self.settle(invoice, at);
+            self.settle(invoice);
         }
     }
 
@@ -271,10 +286,14 @@ impl Told {
     }
 
     /// An invoice is paid, or no longer, after a change.
-    pub(crate) fn settle(&mut self, invoice: u64, at: Timestamp) {
+    pub(crate) fn settle(&mut self, invoice: u64) {
         let is_paid = self.is_paid_by_now(invoice);
+        let last_payment = self.payments.last_key_value().map_or(0, |(number, _)| *number);
         let it = self.invoices.get_mut(&invoice).unwrap();
-        it.paid_at = is_paid.then(|| it.paid_at.unwrap_or(at));
+        if is_paid && !it.is_paid {
+            it.last_payment_before = last_payment;
+        }
+        it.is_paid = is_paid;
         it.is_expired &= !is_paid;
     }
 
@@ -464,18 +483,30 @@ impl Told {
         let wishes: Vec<_> = counting.iter().filter_map(|(_, it)| it.wish.as_ref()).collect();
         let changes = wishes.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64;
         let (payments, wishes) = (counting.len() as u64, wishes.len() as u64);
-        let paid_at = self.invoices[&invoice].paid_at;
-        let refunded = self.refunds(invoice).map(|it| it.satoshis).sum();
-        let before = self.refunds(invoice).filter(|it| paid_at.is_none_or(|at| it.created_at < at));
-        let refunded_before = before.map(|it| it.satoshis).sum();
-        Received { payments, contested, wishes, changes, refunded, refunded_before, ..received }
+        let ToldInvoice { is_paid, last_payment_before, .. } = self.invoices[&invoice];
+        let refunded = self.refunds(invoice).map(|(_, it)| it.satoshis).sum();
+        let is_before = |number: &u64| !is_paid || *number <= last_payment_before;
+        let (before, after): (Vec<_>, Vec<_>) =
+            self.refunds(invoice).partition(|(number, _)| is_before(number));
+        Received {
+            payments,
+            contested,
+            wishes,
+            changes,
+            refunded,
+            refunded_before: before.iter().map(|(_, it)| it.satoshis).sum(),
+            surplus_refunded: after.iter().map(|(_, it)| it.surplus).sum(),
+            last_payment_before,
+            ..received
+        }
     }
 
     /// The refunds of an invoice that are not lost.
-    fn refunds(&self, invoice: u64) -> impl Iterator<Item = &ToldPayment> {
-        self.payments.values().filter(move |it| {
+    fn refunds(&self, invoice: u64) -> impl Iterator<Item = (u64, &ToldPayment)> {
+        let lasts = move |it: &ToldPayment| {
             is_refund_of(&it.purpose, invoice) && !is_lost(self.state(it.transaction))
-        })
+        };
+        self.payments.iter().map(|(number, it)| (*number, it)).filter(move |(_, it)| lasts(it))
     }
 
     /// Whether an invoice was ever refunded.
@@ -512,20 +543,28 @@ impl Told {
             .receipts()
             .filter(|(_, output, maker)| counts(maker.state) && output.invoice == Some(invoice));
         let received: u64 = paying.map(|(_, output, _)| output.satoshis).sum();
-        received.saturating_sub(self.refunds(invoice).map(|it| it.satoshis).sum())
+        received.saturating_sub(self.refunds(invoice).map(|(_, it)| it.satoshis).sum())
     }
 
-    /// The unconfirmed receipts of an invoice that count.
+    /// What payments of an invoice pay that the network does not show and that are not worth sending
+    /// back. A refund spends none of them, and leaves as much.
+    pub(crate) fn left_out(&self, invoice: u64) -> u64 {
+        let left_out = self.counting(invoice).filter(|(_, it)| it.is_left_out(invoice));
+        left_out.map(|(_, it)| it.paid_to(invoice)).sum()
+    }
+
+    /// The unconfirmed receipts of an invoice that count, and that a refund spends.
     pub(crate) fn unconfirmed(&self, invoice: u64) -> BTreeSet<ReceiptKey> {
         let unconfirmed = self.receipts().filter(|(_, output, maker)| {
             let is_mined = matches!(maker.state, TransactionState::Mined(_));
-            counts(maker.state) && !is_mined && output.invoice == Some(invoice)
+            let is_spent = counts(maker.state) && !is_mined && !maker.is_left_out(invoice);
+            is_spent && output.invoice == Some(invoice)
         });
         unconfirmed.map(|(key, ..)| key).collect()
     }
 
     pub(crate) fn is_paid(&self, invoice: u64) -> bool {
-        self.invoices[&invoice].paid_at.is_some()
+        self.invoices[&invoice].is_paid
     }
 
     /// Whether an invoice is paid after a change. Above the limit, blocks must have paid it, and
@@ -541,22 +580,34 @@ impl Told {
         let all = self.received(invoice);
         let received = all.in_time;
         let counted = match self.rules.zero_conf_limit {
-            Some(limit) if it.satoshis > limit && it.paid_at.is_some() => {
-                received.mined + received.unmined
-            }
+            Some(limit) if it.satoshis > limit && it.is_paid => received.mined + received.unmined,
             Some(limit) if it.satoshis > limit => received.mined,
             _ => received.sum(),
         };
         counted.saturating_sub(all.refunded_before)
     }
 
+    /// What a refund of this amount would send back of the surplus of a paid invoice.
+    pub(crate) fn surplus(&self, invoice: u64, satoshis: u64) -> u64 {
+        let it = &self.invoices[&invoice];
+        let surplus = self.refundable(invoice).saturating_sub(it.satoshis);
+        if it.is_paid { surplus.min(satoshis) } else { 0 }
+    }
+
     /// The invoices that may need a decision: they hold more than they should, or the network does
-    /// not show one of their payments.
+    /// not show one of their payments, or refunds have sent back more than they should have.
     pub(crate) fn attention(&self) -> BTreeSet<u64> {
         let open = self.invoices.iter().filter_map(|(number, it)| {
-            let is_contested = self.received(*number).contested > 0;
-            let asked = if it.paid_at.is_some() { it.satoshis } else { 0 };
-            let is_open = is_contested || self.refundable(*number) > asked;
+            let received = self.received(*number);
+            let is_contested = received.contested > 0;
+            let asked = if it.is_paid { it.satoshis } else { 0 };
+            let surplus = self.refundable(*number).saturating_sub(asked);
+            let needed = match received.surplus_refunded {
+                0 => received.refunded,
+                surplus => received.refunded.max(surplus + it.satoshis),
+            };
+            let lost = needed.saturating_sub(received.sum());
+            let is_open = is_contested || surplus.max(lost) >= SMALLEST_CASE;
             (is_open && !it.is_deleted).then_some(*number)
         });
         open.collect()
@@ -568,7 +619,7 @@ impl Told {
         let it = &self.invoices[&invoice];
         let all = self.received(invoice);
         let in_time = all.in_time.sum().saturating_sub(all.refunded_before);
-        let is_open = !it.is_deleted && !it.is_expired && it.paid_at.is_none();
+        let is_open = !it.is_deleted && !it.is_expired && !it.is_paid;
         is_open && in_time >= it.satoshis.max(1)
     }
 

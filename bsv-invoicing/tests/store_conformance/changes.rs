@@ -50,22 +50,9 @@ pub(super) async fn nothing(store: &impl WalletStore) {
 pub(super) async fn numbers(store: &impl WalletStore) {
     for number in 1..=5 {
         let created = create(store, at(number), HOUR).await;
-        let expected = Invoice {
-            number,
-            id: id(number),
-            satoshis: 1000,
-            description: None,
-            reference: None,
-            created_at: at(number),
-            expires_at: at(number + 3600),
-            payment_received_at: None,
-            refund_to: None,
-            refunded_at: None,
-            in_flight: false,
-            deleted_at: None,
-            awaits_block_since: None,
-            expired_at: None,
-        };
+        let draft = InvoiceDraft { satoshis: 1000, ..InvoiceDraft::default() };
+        let expected = Invoice::new((number, id(number)), draft, at(number), HOUR);
+        assert_eq!(expected.expires_at, at(number + 3600));
         assert_eq!(created, expected);
         assert_eq!(store.invoice(number).await.unwrap(), Some(expected));
         let happened = happened(store, number as usize - 1).await;

@@ -98,6 +98,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a transaction with many outputs gets few events", telling::many_outputs).await;
     check::<P>("late payments and marked invoices get events", telling::late).await;
     check::<P>("a refund gets an event when the network shows it", telling::refunded).await;
+    check::<P>("events tell what a refund changes", telling::refunded_unpaid).await;
     check::<P>("a withdrawal gets an event when all of it is shown", telling::withdrawn).await;
     check::<P>("coins that another wallet spends get an event", telling::spent_elsewhere).await;
     check::<P>("events never change", telling::unchanged).await;
@@ -161,6 +162,11 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an invoice is refunded in parts, each once", refunds::in_parts).await;
     check::<P>("the surplus is refunded", refunds::surplus).await;
     check::<P>("what was refunded before pays no invoice", refunds::of_unpaid).await;
+    check::<P>("refunds are made before an invoice is paid, or after", refunds::before_and_after)
+        .await;
+    check::<P>("what is lost after its refund is a case", refunds::lost_afterwards).await;
+    check::<P>("a small payment that vanishes hides no surplus", refunds::beside_a_vanished_one)
+        .await;
     check::<P>("a refund with a key is made once while it lasts", refunds::with_a_key).await;
     check::<P>("a withdrawal of all is recorded as a whole or not at all", withdrawals::all).await;
     check::<P>("a withdrawal is made once per key", withdrawals::once_per_key).await;

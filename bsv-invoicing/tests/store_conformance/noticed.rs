@@ -143,7 +143,7 @@ pub(super) async fn by_rules(store: &impl WalletStore) {
 }
 
 /// The invoices whose owner has to decide, and what is next for them.
-async fn to_decide(store: &impl WalletStore, s: u64) -> Vec<(u64, NextStep)> {
+pub(super) async fn to_decide(store: &impl WalletStore, s: u64) -> Vec<(u64, NextStep)> {
     let query = InvoiceQuery { needs_decision: true, limit: 9, ..InvoiceQuery::default() };
     let page = store.list(GetInvoices(query, at(s))).await.unwrap();
     let mut cases = Vec::new();
@@ -189,7 +189,7 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     store.execute(tip(106)).await.unwrap();
     assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
     // Another payment that the network does not show has its own age.
-    notice(store, &paying_invoices(&[(5, 1)], 9), MEMPOOL, late).await;
+    notice(store, &paying_invoices(&[(5, 20)], 9), MEMPOOL, late).await;
     store.execute(Contest { transaction: 8, now: at(late) }).await.unwrap();
     store.execute(tip(108)).await.unwrap();
     store.see(contested, at(late)).await.unwrap();
@@ -198,7 +198,7 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     assert_eq!(next, NextStep::AwaitNetwork, "for 2 blocks");
     store.execute(tip(112)).await.unwrap();
     assert_eq!(to_decide(store, late).await[3..], [(5, NextStep::DecideContested(6))]);
-    store.see(8, at(late)).await.unwrap();
+    store.displace(8, at(late)).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided);
     store.execute(MarkPaid { invoice: 1, now: at(late) }).await.unwrap();
     assert_eq!(to_decide(store, late).await, decided[1..]);

@@ -1,12 +1,13 @@
 //! Refunds: where they go, and how much.
 
-use bsv_invoicing::invoices::{LatePayments, PaymentRules};
-use bsv_invoicing::ledger::queries::{GetRefundable, GetSums};
-use bsv_invoicing::ledger::{Offer, Refundable, Reserve, SetRules};
+use bsv_invoicing::invoices::{LatePayments, NextStep, PaymentRules};
+use bsv_invoicing::ledger::queries::{GetReceivedSum, GetRefundable, GetSums};
+use bsv_invoicing::ledger::{Contest, MarkPaid, Offer, Refundable, Reserve, SetRules};
 use bsv_invoicing::sending::{OutgoingPurpose, OutgoingState};
 use bsv_invoicing::store::WalletStore;
 
 use super::making::*;
+use super::noticed::to_decide;
 use super::*;
 
 /// The `refund_to` of the first invoice.
@@ -219,6 +220,108 @@ pub(super) async fn of_unpaid(store: &impl WalletStore) {
     let cancellation = take_back(store, 2, 0, at(4003)).await.unwrap();
     store.see(cancellation, at(4004)).await.unwrap();
     assert!(is_paid(2).await);
+}
+
+/// A refund of a paid invoice does not judge it by other rules, not even if there was one before. What
+/// happens at the same time happens one after the other.
+pub(super) async fn before_and_after(store: &impl WalletStore) {
+    let tolerant = PaymentRules { underpaid_tolerance: 10, ..PaymentRules::default() };
+    store.execute(SetRules { rules: tolerant }).await.unwrap();
+    create(store, at(0), HOUR).await;
+    let coin = create(store, at(0), HOUR).await.number;
+    let pay_in = async |invoice, satoshis, salt| {
+        let offer = Offer { is_known: true, ..offering(invoice, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+        payment.number
+    };
+    let of_fees = pay_in(coin, 5 * SATOSHIS, 1).await;
+    store.mine(of_fees, proof(7), at(5)).await.unwrap();
+    let sums = async || {
+        let received = store.get(GetReceivedSum(1)).await.unwrap();
+        (received.refunded, received.refunded_before)
+    };
+    let first = pay_in(1, 400, 2).await;
+    store.mine(first, proof(7), at(5)).await.unwrap();
+    pay(store, refund(1, 400)).await.unwrap();
+    pay_in(1, 990, 3).await;
+    let paid = async || store.invoice(1).await.unwrap().unwrap().is_paid();
+    assert!(paid().await && sums().await == (400, 400));
+    store.execute(SetRules { rules: PaymentRules::default() }).await.unwrap();
+    pay(store, refund(1, 90)).await.unwrap();
+    assert!(paid().await, "990 would not do by the rules of today");
+    assert_eq!(sums().await, (490, 400));
+    // The first refund comes to nothing, and then is there all the same.
+    let refunded = transaction_of(store, 1).await;
+    store.see(refunded, at(5)).await.unwrap();
+    store.displace(refunded, at(5)).await.unwrap();
+    assert!(paid().await && sums().await == (90, 0));
+    store.see(refunded, at(5)).await.unwrap();
+    assert_eq!(sums().await.0, 490);
+    assert!(!paid().await, "what it takes off is judged by the rules of today");
+}
+
+/// A payment is displaced after its surplus, or all of it, was refunded with other coins. That is a
+/// case until its owner closes it, and so is a surplus.
+pub(super) async fn lost_afterwards(store: &impl WalletStore) {
+    let pay_in = async |invoice, satoshis, salt| {
+        let offer = Offer { is_known: true, ..offering(invoice, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+        store.mine(payment.number, proof(7), at(5)).await.unwrap();
+        payment.number
+    };
+    for invoice in 1..=4 {
+        create(store, at(0), HOUR).await;
+        pay_in(invoice, SATOSHIS, invoice as usize).await;
+    }
+    let second = pay_in(3, SATOSHIS, 9).await;
+    for invoice in [3, 4] {
+        // The coins of the first two invoices are the first ones of this amount.
+        let refund = pay(store, refund(invoice, SATOSHIS)).await.unwrap();
+        store.see(transaction_of(store, refund.number).await, at(6)).await.unwrap();
+    }
+    assert_eq!(to_decide(store, 7).await, []);
+    store.displace(second, at(8)).await.unwrap();
+    store.displace(4, at(8)).await.unwrap();
+    let lost = NextStep::DecideLost(SATOSHIS);
+    assert_eq!(to_decide(store, 8).await, [(3, lost), (4, lost)]);
+    assert!(store.invoice(3).await.unwrap().unwrap().is_paid());
+    store.delete_invoice(4, at(8)).await.unwrap();
+    store.execute(MarkPaid { invoice: 3, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+
+    pay_in(1, 14, 10).await;
+    assert_eq!(to_decide(store, 8).await, [], "it is worth less than an input costs");
+    pay_in(1, 286, 11).await;
+    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(300))]);
+    store.execute(MarkPaid { invoice: 1, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+    let more = pay_in(1, 20, 12).await;
+    assert_eq!(to_decide(store, 8).await, [(1, NextStep::RefundSurplus(320))]);
+    store.execute(MarkPaid { invoice: 1, now: at(8) }).await.unwrap();
+    assert_eq!(to_decide(store, 8).await, []);
+    store.displace(more, at(9)).await.unwrap();
+    assert_eq!(to_decide(store, 9).await, [(1, NextStep::DecideLost(20))]);
+}
+
+/// A small payment that the network does not show any more hides no surplus, and holds up no refund of
+/// the rest.
+pub(super) async fn beside_a_vanished_one(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    for (satoshis, salt) in [(SATOSHIS + 300, 1), (1, 2)] {
+        let offer = Offer { is_known: true, ..offering(1, &[satoshis], salt, at(5)) };
+        let payment = begin_with(store, offer).await;
+        store.see(payment.number, at(5)).await.unwrap();
+    }
+    store.mine(1, proof(7), at(5)).await.unwrap();
+    store.execute(Contest { transaction: 2, now: at(6) }).await.unwrap();
+    assert_eq!(to_decide(store, 7).await, [(1, NextStep::RefundSurplus(301))]);
+    let vanished = store.transaction(2).await.unwrap().unwrap().txid();
+    let refused = store.reserve(refund(1, SATOSHIS + 301)).await;
+    assert_refused!(refused, Refusal::RefundMustWait(of) if of == vanished);
+    pay(store, refund(1, 301)).await.unwrap();
+    assert_eq!(to_decide(store, 7).await, []);
 }
 
 /// A refund with a key is returned again while it lasts, and made anew after it is lost.

@@ -152,7 +152,13 @@ pub(super) async fn doubted_clock(store: &impl WalletStore) {
     store.see(payment.number, now).await.unwrap();
     let paid = store.get(GetInvoice(3)).await.unwrap().unwrap();
     assert_eq!(paid.payment_received_at, Some(now), "it is not late");
-    assert_eq!(store.execute(doubted(None)).await.unwrap(), 2);
+    // Time stands still at a moment before the payment, and then beyond the expiry of the invoice.
+    for since in [4000, 5000] {
+        assert_eq!(paid.state(at(since)), InvoiceState::Paid, "at {since}");
+    }
+    let standing_still = Sweep { now: at(9001), doubted_since: Some(at(5000)), limit: 9 };
+    assert_eq!(store.execute(standing_still).await.unwrap(), 2);
+    assert_eq!(store.get(GetInvoice(3)).await.unwrap().unwrap().expired_at, None);
     let [.., last] = &happened(store, 4).await[..] else { panic!("no event") };
-    assert_eq!(*last, (now, (EventKind::InvoiceExpired, 2)));
+    assert_eq!(*last, (at(9001), (EventKind::InvoiceExpired, 2)));
 }

@@ -222,6 +222,24 @@ pub(super) async fn refunded(store: &impl WalletStore) {
     assert_eq!(told(store, before).await, expected(&events));
 }
 
+/// A refund of an invoice that is not paid changes what is due, and so does the loss of the refund.
+pub(super) async fn refunded_unpaid(store: &impl WalletStore) {
+    shown(store, 1).await;
+    let part = paying_invoices(&[(1, 300)], 1);
+    notice(store, &part, MEMPOOL, 1).await;
+    let before = texts(store).await.len();
+    pay(store, refund(1, 200)).await.unwrap();
+    let cancellation = take_back(store, 1, 0, at(20)).await.unwrap();
+    store.see(cancellation, at(21)).await.unwrap();
+    let sums = |due, counted| {
+        let sums = json!({ "txid": null, "countedSatoshis": counted });
+        ("invoice.sums_changed", with(payment(1, &part, [0, 300, due]), sums))
+    };
+    let mut told = told(store, before).await;
+    told.retain(|(kind, _)| kind.starts_with("invoice."));
+    assert_eq!(told, expected(&[sums(900, 100), sums(700, 300)]));
+}
+
 /// A withdrawal of several transactions gets its event once the network shows the last of them.
 pub(super) async fn withdrawn(store: &impl WalletStore) {
     coins(store, &[10; 1001]).await;

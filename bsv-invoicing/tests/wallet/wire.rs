@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use bsv_invoicing::invoices::MAX_SATOSHIS;
 use bsv_invoicing::{Invoice, InvoiceDraft, InvoiceState, Timestamp, UserDraft};
 
@@ -11,22 +13,11 @@ fn time(text: &str) -> Timestamp {
 }
 
 fn invoice() -> Invoice {
-    Invoice {
-        number: 1,
-        id: "bwWEkOWIH8Ck".parse().unwrap(),
-        satoshis: 1000,
-        description: None,
-        reference: None,
-        created_at: time(CREATED_AT),
-        expires_at: time(EXPIRES_AT),
-        refund_to: None,
-        refunded_at: None,
-        in_flight: false,
-        payment_received_at: None,
-        deleted_at: None,
-        awaits_block_since: None,
-        expired_at: None,
-    }
+    let day = Duration::from_secs(24 * 60 * 60);
+    let id = "bwWEkOWIH8Ck".parse().unwrap();
+    let invoice = Invoice::new((1, id), draft(1000), time(CREATED_AT), day);
+    assert_eq!(invoice.expires_at, time(EXPIRES_AT));
+    invoice
 }
 
 fn wire(invoice: &Invoice, now: Timestamp) -> String {
@@ -79,7 +70,8 @@ fn the_state_of_an_invoice_depends_on_the_time() {
         (invoice(), EXPIRES_AT, expired, EXPIRES_AT),
         (invoice(), "2026-11-22T08:48:56.767572Z", expired, EXPIRES_AT),
         (invoice(), "9999-01-01T00:00:00Z", expired, EXPIRES_AT),
-        (paid.clone(), CREATED_AT, pending, CREATED_AT),
+        (paid.clone().as_created(), CREATED_AT, pending, CREATED_AT),
+        (paid.clone(), CREATED_AT, InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
         (paid.clone(), "2026-11-21T09:00:00.25Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
         (paid, "9999-01-01T00:00:00Z", InvoiceState::Paid, "2026-11-21T09:00:00.25Z"),
     ] {

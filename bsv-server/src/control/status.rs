@@ -80,24 +80,19 @@ async fn tip(node: &NodeRpc) -> Option<(ChainTip, u64)> {
 /// The most invoices that need a decision and are counted.
 const MAX_CASES: usize = 1000;
 
-/// How many invoices need a decision.
-async fn count_cases(wallet: &Wallet) -> Result<usize, Problem> {
-    let (mut count, mut after) = (0, None);
-    loop {
-        let limit = MAX_CASES - count;
-        let query = InvoiceQuery { after, needs_decision: true, limit, ..InvoiceQuery::default() };
-        let page = wallet.invoices(query).await?;
-        count += page.invoices.len();
-        match page.next {
-            Some((last, _)) if count < MAX_CASES => after = Some(last),
-            _ => return Ok(count),
-        }
-    }
+/// How many invoices need a decision, and whether there may be more of them. Only one page is read,
+/// which looks at a limited number of invoices.
+async fn count_cases(wallet: &Wallet) -> Result<(usize, bool), Problem> {
+    let limit = MAX_CASES;
+    let query = InvoiceQuery { needs_decision: true, limit, ..InvoiceQuery::default() };
+    let page = wallet.invoices(query).await?;
+    Ok((page.invoices.len(), page.next.is_some()))
 }
 
 async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
     let Ok(wallet) = managed.wallet() else { return Ok(None) };
     let (balance, open) = (wallet.balance().await?, wallet.count_open_payments().await?);
+    let (cases, are_there_more) = count_cases(wallet).await?;
     let webhooks = wallet.webhooks().await?;
     let webhooks = webhooks.iter().map(|(id, LoadedWebhook { webhook, .. })| {
         json!({
@@ -110,7 +105,8 @@ async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {
     Ok(Some(json!({
         "balance": balance,
         "openPayments": open,
-        "invoicesToDecide": count_cases(wallet).await?,
+        "invoicesToDecide": cases,
+        "moreToDecide": are_there_more,
         "webhooks": webhooks,
     })))
 }
@@ -213,11 +209,13 @@ fn of_keys(network: Network, is_sealed: Option<bool>, last_backup: Option<&str>)
 /// Reports the invoices that need a decision.
 fn of_invoices(wallet: Option<&Value>) -> Option<String> {
     let needed = "a decision: see bsv-cli invoice list --attention";
-    match wallet?["invoicesToDecide"].as_u64()? as usize {
-        0 => None,
-        1 => Some(format!("1 invoice needs {needed}")),
-        MAX_CASES => Some(format!("{MAX_CASES} invoices or more need {needed}")),
-        count => Some(format!("{count} invoices need {needed}")),
+    let wallet = wallet?;
+    match (wallet["invoicesToDecide"].as_u64()?, wallet["moreToDecide"].as_bool()?) {
+        (0, false) => None,
+        (0, true) => Some(format!("some invoices may need {needed}")),
+        (1, false) => Some(format!("1 invoice needs {needed}")),
+        (count, false) => Some(format!("{count} invoices need {needed}")),
+        (count, true) => Some(format!("{count} invoices or more need {needed}")),
     }
 }
 

@@ -119,6 +119,7 @@ impl From<ChangeError> for Problem {
             ChangeError::Database(cause) if cause.of_server().is_some() => {
                 Self::new(status, STORE_AWAY, error.to_string())
             }
+            ChangeError::Unknown(_) => Self::new(status, "unknown-token", error.to_string()),
             error => Self::of_status(status, error.to_string()),
         }
     }

@@ -279,10 +279,11 @@ impl WalletApi {
         let key = idempotency_key(request, "")?;
         let draft = InvoiceDraft::from_json(request.body(), self.wallet.now())?;
         let invoice = self.wallet.create_invoice(draft, key).await?;
-        let body = invoice.to_json(invoice.created_at);
+        let created = invoice.as_created();
+        let body = created.to_json(created.created_at);
         let mut answer = answer::json_text(StatusCode::CREATED, body);
-        set_location(&mut answer, ["/api/v1/invoices/", invoice.id.as_str()].concat());
-        Ok(self.with_links(answer, &invoice))
+        set_location(&mut answer, ["/api/v1/invoices/", created.id.as_str()].concat());
+        Ok(self.with_links(answer, &created))
     }
 
     /// How an invoice can be paid. The script is watched before the answer leaves.

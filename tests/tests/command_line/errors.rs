@@ -80,13 +80,14 @@ fn an_unknown_id_ends_every_command_with_1_and_a_name() {
     .map(|arguments| (arguments, "unknown-alias"));
     let others = [
         (vec!["user", "show", "9"], "unknown-user"),
-        (vec!["token", "revoke", "00000000"], "not-found"),
+        (vec!["token", "revoke", "00000000"], "unknown-token"),
     ];
     let cases = invoice.into_iter().chain(outgoing).chain(webhook).chain(of_webhook);
     for (arguments, name) in cases.chain(miner).chain(of_miner).chain(others) {
         let done = site.cli(&[&arguments[..], &["--yes", "--json"]].concat());
         assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{arguments:?}: {done:?}");
         assert_eq!(error(&done)["code"], name, "{arguments:?}: {done:?}");
+        assert!(error(&done)["hint"].is_string(), "{arguments:?}: what to do next");
     }
 }
 

@@ -158,6 +158,13 @@ fn payments_that_the_books_do_not_have_are_reported() {
         assert!(told.contains(&transaction.txid().to_string()), "{place}: {told}");
         assert!(told.contains("pays 30000 satoshis") && told.contains(place), "{place}: {told}");
     }
+    let beyond = site.cli(&["books", "verify", "--from-height", "9999"]);
+    assert_eq!(beyond.code, 1, "{}", beyond.stdout);
+    assert!(
+        beyond.stderr.contains("block 9999 is beyond the node's last one"),
+        "{}",
+        beyond.stderr
+    );
     // If the command does not read the blocks, it cannot find the differences.
     assert_eq!(site.cli_json(&["books", "verify"])["differences"], json!([]));
 }
@@ -188,4 +195,29 @@ fn a_restored_wallet_pays_and_accepts_nothing_before_it_has_caught_up() {
     wait_for_balance(&shop, 65_000 - fee);
     wait_until("it is taken", || bill.post(&transaction).status == 201);
     shop.pay_ok(&other.url());
+}
+
+#[test]
+fn a_refund_after_the_backup_is_found_and_not_known() {
+    let (node, purse, shop) = scene();
+    let id = shop.invoice(PRICE);
+    pay(&shop, &purse, &id);
+    node.mine(1);
+    wait_until("it is mined", || shop.payments(&id)[0]["state"] == "mined");
+    let directory = tempfile::tempdir().unwrap();
+    let file = backup(&shop, directory.path());
+    let body = json!({ "full": true, "to": purse.script().to_hex() }).to_string();
+    let refunded = shop.server.wallet().post(&format!("/api/v1/invoices/{id}/refund"), body);
+    assert_eq!(refunded.status, 201, "{}", refunded.body);
+    let refund = shop.outgoing()[0].clone();
+    node.mine(1);
+    assert_eq!(shop.server.stop(), 0);
+    let site = site(&node);
+    let told = site.cli_ok(&["restore", "--yes", &file]);
+    assert!(told.contains("what was paid or refunded after the backup"), "{told}");
+    let shop = Merchant { server: site.server(), site };
+    wait_for_balance(&shop, 80_000 - refund["fee"].as_u64().unwrap());
+    assert_eq!(shop.get(&format!("/api/v1/invoices/{id}/settlement"))["refundedSatoshis"], 0);
+    let found = shop.get("/api/v1/events?types=transaction.found");
+    assert_eq!(found["events"][0]["data"]["txid"], refund["txid"]);
 }

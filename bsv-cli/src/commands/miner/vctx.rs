@@ -52,7 +52,7 @@ impl VctxArguments {
         }
         context.print(&answer.body, || {
             let outpoint = text(&vctx, "outpoint");
-            format!("The VCTx of alias \"{alias}\" is on the network: {outpoint}\n")
+            format!("The VCTx of alias \"{alias}\" is on the network:\n{outpoint}\n")
         })?;
         context.advise("Keep it unspent: spending it revokes the identity.")
     }

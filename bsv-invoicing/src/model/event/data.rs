@@ -174,9 +174,9 @@ pub struct EventInvoice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventPayment {
-    /// What this transaction pays to the invoice: 0 if the owner has marked the invoice as paid.
+    /// What this transaction pays to the invoice: 0 if there is none.
     pub satoshis: u64,
-    /// The transaction. `None` if the owner has marked the invoice as paid.
+    /// The transaction. `None` if no payment has changed the invoice, but its owner or a refund.
     #[serde(serialize_with = "as_optional_text")]
     pub txid: Option<Txid>,
     /// The sum of the payments of the invoice that count, this one included.

@@ -133,6 +133,9 @@ event_kinds! {
     TransactionInvalid = 47, "transaction.invalid";
     /// A webhook was disabled: its endpoint accepted nothing for 120 hours, or answered 410.
     WebhookDisabled = 48, "webhook.disabled";
+    /// A refund has begun that counts against what an invoice is paid with, or such a refund has come to
+    /// nothing.
+    InvoiceSumsChanged = 49, "invoice.sums_changed";
 }
 
 impl EventKind {
