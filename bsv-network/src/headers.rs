@@ -5,14 +5,15 @@
 //! each one by the rules of nodes ([`HeaderError`]), and follows the branch with most work. A
 //! [`HeaderFile`] owns a chain, and keeps its best branch on disk. A [`HeaderSource`] is an HTTP
 //! service ([`Chaintracks`]), or a node that is asked by its own protocol ([`Peer`]). A
-//! [`HeaderFollower`] asks several sources at once, and hands their answers to the file.
+//! [`HeaderFollower`] asks several sources at once, and hands their answers to the file, which tells of
+//! new tips ([`HeaderFile::tip`]) and of reorganisations ([`HeaderChain::change_since`]).
 //!
 //! ```no_run
 //! use std::path::Path;
 //! use std::sync::Arc;
 //! use std::time::{SystemTime, UNIX_EPOCH};
 //!
-//! use bsv_network::bsv_tx::{Beef, BeefVerificationError, Network, Tip, Txid};
+//! use bsv_network::bsv_tx::{Beef, BeefVerificationError, BlockHash, Network, Tip, Txid};
 //! use bsv_network::headers::{CatchUpError, Checkpoint, HeaderFile, HeaderSource, Peer};
 //!
 //! /// Follows the main network by one node.
@@ -24,6 +25,15 @@
 //!     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
 //!     source.catch_up(&file, now).await?;
 //!     Ok(file)
+//! }
+//!
+//! /// Waits for a tip after one that was seen. Answers the height above which all blocks are new.
+//! async fn next(file: &HeaderFile, seen: &BlockHash) -> u32 {
+//!     let mut tip = file.tip();
+//!     // Only a dropped file tells of no further tip.
+//!     let _ = tip.wait_for(|tip| tip.hash != *seen).await;
+//!     let chain = file.chain();
+//!     chain.change_since(seen).map_or(chain.checkpoint_height(), |change| change.stays)
 //! }
 //!
 //! /// Checks a transaction with its ancestors against the headers.
@@ -44,16 +54,20 @@ mod file;
 mod follow;
 mod messages;
 mod peer;
+mod place;
+mod pool;
 mod rules;
 mod source;
 mod source_error;
+mod visit;
 
 pub use self::chain::{Change, Extended, HeaderChain, Locator, Tip};
 pub use self::chaintracks::Chaintracks;
 pub use self::checkpoint::{Checkpoint, CheckpointError};
 pub use self::file::{HeaderFile, HeaderFileError};
-pub use self::follow::{Behind, HeaderFollower, Outcome, SourceNames, SourceReport, SourceState};
+pub use self::follow::{HeaderFollower, SourceNames};
 pub use self::peer::Peer;
+pub use self::place::{Behind, Outcome, SourceReport, SourceState, Withheld};
 pub use self::rules::HeaderError;
 pub use self::source::{CatchUpError, CaughtUp, HeaderSource};
 pub use self::source_error::SourceError;

@@ -22,7 +22,7 @@ const TRUSTED: u32 = 900_146;
 const NOW: u64 = 1_759_000_000;
 
 fn checkpoint() -> Checkpoint {
-    Checkpoint::from_headers(TRUSTED, &HEADERS[..WINDOW], 0).unwrap()
+    Checkpoint::from_headers(Network::Livenet, TRUSTED, &HEADERS[..WINDOW], 0).unwrap()
 }
 
 fn chain() -> HeaderChain {
@@ -187,15 +187,48 @@ fn branches_that_are_given_remain_while_others_are_forgotten() {
 }
 
 #[test]
-fn the_work_of_the_main_network_counts_from_the_checkpoint_that_is_compiled_in() {
-    let chain = HeaderChain::new(Network::Livenet, &Checkpoint::of(Network::Livenet));
-    assert!(chain.has_least_work());
-    // Nothing is known of what lies below this one.
-    let mut chain = self::chain();
+fn a_branch_may_be_as_long_as_the_best_one() {
+    let (mut chain, genesis) = regtest_chain();
+    let best = regtest(genesis, 42_000, 1);
+    chain.extend(&best, NOW);
+    let longer = regtest(genesis, 42_001, 2);
+    for part in longer.chunks(2_000) {
+        let extended = chain.extend(part, NOW);
+        assert_eq!((extended.valid, extended.refusal), (part.len(), None));
+    }
+    assert_eq!(chain.tip().hash, longer[42_000].block_hash());
+}
+
+#[test]
+fn a_header_of_the_future_is_awaited_if_it_brings_more_work_soon() {
+    let (mut chain, genesis) = regtest_chain();
+    let headers = regtest(genesis, 3, 1);
+    chain.extend(&headers, NOW);
+    let mut is_ahead = |parent: &BlockHeader, time: u64| {
+        let mut header = regtest(*parent, 1, 2)[0];
+        header.time = time as u32;
+        while !header.has_proof_of_work() {
+            header.nonce += 1;
+        }
+        let extended = chain.extend(&[header], NOW);
+        assert_eq!(extended.refusal, Some(HeaderError::TooNew(header.time)));
+        extended.is_ahead
+    };
+    assert!(is_ahead(&headers[2], NOW + 7_201));
+    assert!(is_ahead(&headers[2], NOW + 14_400));
+    assert!(!is_ahead(&headers[2], NOW + 14_401));
+    // Whoever has no more work than we have is not ahead of us.
+    assert!(!is_ahead(&headers[1], NOW + 7_201));
+}
+
+#[test]
+fn a_chain_knows_the_roots_of_the_headers_that_it_has() {
+    let mut chain = chain();
     chain.extend(&headers(), NOW);
-    assert!(!chain.has_least_work());
     assert_eq!(chain.median_time(), Some(1_755_212_595));
     let root = headers()[0].merkle_root;
     let found = [899_999, 900_146, 900_147, 910_000].map(|height| chain.has_root(height, root));
-    assert_eq!(found, [Some(false), Some(false), Some(true), None]);
+    assert_eq!(found, [None, Some(false), Some(true), None]);
+    let chain = HeaderChain::new(Network::Testnet, &Checkpoint::of(Network::Testnet));
+    assert_eq!(chain.has_root(chain.tip().height, root), None);
 }

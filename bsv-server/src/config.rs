@@ -278,7 +278,7 @@ impl Config {
             node: node(&settings)?,
             minerid,
             wallet,
-            headers: settings.services.headers.as_ref().map(headers).transpose()?,
+            headers: headers(&settings)?,
             allowed_hosts: settings.allowed_hosts.clone(),
             access,
             log_requests: settings.log.requests,
@@ -457,8 +457,15 @@ fn wallet_store(settings: &WalletStoreSettings) -> Result<PostgresOptions, Confi
     }
 }
 
-fn headers(settings: &HeadersSettings) -> Result<SourceNames, ConfigError> {
-    let HeadersSettings { urls, peers, allow_http } = settings;
+fn headers(settings: &Settings) -> Result<Option<SourceNames>, ConfigError> {
+    let Some(HeadersSettings { urls, peers, allow_http }) = &settings.services.headers else {
+        return Ok(None);
+    };
+    if settings.network == Network::Regtest && urls.is_empty() && peers.is_empty() {
+        return Err(ConfigError::Inconsistent(
+            "services.headers names no source, and regtest has no seeds: set urls or peers",
+        ));
+    }
     let is_usable = |url: &&String| {
         let uri: Option<hyper::Uri> = url.parse().ok();
         let is_local = uri.as_ref().and_then(hyper::Uri::host).is_some_and(is_loopback);
@@ -476,7 +483,7 @@ fn headers(settings: &HeadersSettings) -> Result<SourceNames, ConfigError> {
         return Err(ConfigError::BadPeer(peer.clone()));
     }
     let urls = urls.iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
-    Ok(SourceNames { urls, peers: peers.clone() })
+    Ok(Some(SourceNames { urls, peers: peers.clone() }))
 }
 
 /// Whether a host of a URL is this machine.

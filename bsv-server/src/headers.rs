@@ -1,11 +1,15 @@
 //! The block headers of the network, from services and nodes that the settings name.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bsv_network::headers::{
-    Behind, Checkpoint, HeaderFile, HeaderFileError, HeaderFollower, SourceReport, SourceState,
+    Behind, Checkpoint, HeaderFile, HeaderFileError, HeaderFollower, SourceReport, Withheld,
 };
+use bsv_tx::Network;
 use reqwest::{Client, redirect};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
@@ -17,12 +21,41 @@ use crate::config::Config;
 /// The name of the file in the directory of the network.
 const FILE_NAME: &str = "headers";
 
-/// Opens the file of headers, if the settings say where headers come from.
+/// Opens the file of headers, if the settings say where headers come from. The caller holds the lock
+/// of the directory.
 pub fn open_headers(config: &Config) -> Result<Option<HeaderFollower>, HeaderFileError> {
     let Some(names) = &config.headers else { return Ok(None) };
-    let path = config.network_dir.join(FILE_NAME);
-    let file = HeaderFile::open(&path, config.network, &Checkpoint::of(config.network))?;
+    let file = open_file(&config.network_dir.join(FILE_NAME), config.network)?;
     Ok(Some(HeaderFollower::new(Arc::new(file), config.network, names.clone(), client())))
+}
+
+/// Opens a file. One that cannot be used is put aside: sources give headers again.
+fn open_file(path: &Path, network: Network) -> Result<HeaderFile, HeaderFileError> {
+    let open = || HeaderFile::open(path, network, &Checkpoint::of(network));
+    let error = match open() {
+        Err(error) if !matches!(error, HeaderFileError::InUse(_)) => error,
+        opened => return opened,
+    };
+    match put_aside(path) {
+        Ok(aside) => tracing::error!(
+            "{error}. The file is put aside as {}, and all headers are fetched again",
+            aside.display()
+        ),
+        Err(_) => return Err(error),
+    }
+    open()
+}
+
+/// Gives a file another name, which nothing has.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut aside = path.with_extension("damaged");
+    let mut number = 1;
+    while fs::symlink_metadata(&aside).is_ok() {
+        number += 1;
+        aside = path.with_extension(format!("damaged-{number}"));
+    }
+    fs::rename(path, &aside)?;
+    Ok(aside)
 }
 
 fn client() -> Client {
@@ -73,18 +106,18 @@ pub(crate) fn attention(headers: &HeaderFollower) -> Vec<String> {
     let mut attention = Vec::new();
     let behind = headers.behind().map(|behind| match behind {
         Behind::OldTip => "the newest header is older than 3 hours",
-        Behind::LittleWork => "they have less work than the network's chain is known to have",
         Behind::MoreToCome => "a source has valid headers that are not followed yet",
+        Behind::SlowClock => {
+            "a source has headers more than two hours ahead of this machine's clock: check the clock"
+        }
     });
     attention.extend(behind.map(|why| format!("the headers are behind: {why}")));
-    for SourceReport { kind, host, state, .. } in headers.sources() {
-        if let SourceState::Withholds(claimed) = state {
-            attention.push(format!(
-                "the {kind} source {host} claims block {claimed}, and does not give its header"
-            ));
-        }
+    for SourceReport { kind, withheld, .. } in headers.sources() {
+        attention.extend(withheld.map(|Withheld { name, claimed, .. }| {
+            format!("the {kind} source {name} claims block {claimed}, and does not give its header")
+        }));
     }
-    attention.extend(headers.alarming_depth().map(|depth| {
+    attention.extend(headers.file().alarming_reorganisation().map(|depth| {
         format!(
             "{depth} blocks have left the best chain since the start: nodes of the two kinds may follow different \
              chains"
@@ -97,4 +130,30 @@ pub(crate) fn attention(headers: &HeaderFollower) -> Vec<String> {
 pub(crate) fn seconds_since(time: u64) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_secs().saturating_sub(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_put_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        let open = || open_file(&path, Network::Livenet);
+        for (contents, aside) in [("a key", "headers.damaged"), ("another", "headers.damaged-2")] {
+            fs::write(&path, contents).unwrap();
+            assert_eq!(open().unwrap().chain().tip().height, 916_817);
+            assert_eq!(fs::read_to_string(directory.path().join(aside)).unwrap(), contents);
+            fs::remove_file(&path).unwrap();
+        }
+        fs::create_dir(&path).unwrap();
+        let file = open().unwrap();
+        assert!(directory.path().join("headers.damaged-3").is_dir());
+        // One that another process has is no damaged one.
+        assert!(matches!(open(), Err(HeaderFileError::InUse(_))));
+        drop(file);
+        assert!(open().is_ok());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
+    }
 }

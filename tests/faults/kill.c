@@ -1,7 +1,8 @@
 /*
  * Kills the process that it is preloaded into at one of its steps. There is a step before and after
- * each wait for the disk, and before and after each send, receive and connect. The test controls it
- * through the file BSV_KILL_CONTROL.
+ * each wait for the disk, and before and after each send, receive and connect, with BSV_KILL_WRITES
+ * also each write to a file and each change of its length. The test controls it through the file
+ * BSV_KILL_CONTROL.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,9 @@ struct control {
 
 static struct control *control;
 
+/* Whether writing to a file takes steps. */
+static int writes;
+
 __attribute__((constructor)) static void start(void) {
     const char *path = getenv("BSV_KILL_CONTROL");
     if (!path)
@@ -32,6 +36,7 @@ __attribute__((constructor)) static void start(void) {
         abort();
     close(fd);
     control = map;
+    writes = getenv("BSV_KILL_WRITES") != NULL;
 }
 
 static void step(void) {
@@ -60,3 +65,21 @@ STEPS(int, connect, (int fd, const struct sockaddr *to, socklen_t len), (fd, to,
 STEPS(ssize_t, send, (int fd, const void *bytes, size_t len, int flags), (fd, bytes, len, flags))
 STEPS(ssize_t, recv, (int fd, void *bytes, size_t len, int flags), (fd, bytes, len, flags))
 STEPS(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+
+/* Defines such a function of a file, with steps if writing takes them. Standard streams are left out. */
+#define WRITES(result, name, parameters, arguments)                                                \
+    result name parameters {                                                                       \
+        static result(*real) parameters;                                                           \
+        if (!real)                                                                                 \
+            real = dlsym(RTLD_NEXT, #name);                                                        \
+        int counts = writes && fd > STDERR_FILENO;                                                 \
+        if (counts)                                                                                \
+            step();                                                                                \
+        result returned = real arguments;                                                          \
+        if (counts)                                                                                \
+            step();                                                                                \
+        return returned;                                                                           \
+    }
+
+WRITES(ssize_t, write, (int fd, const void *bytes, size_t len), (fd, bytes, len))
+WRITES(int, ftruncate64, (int fd, off64_t len), (fd, len))

@@ -2,16 +2,19 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use bsv_network::headers::{Checkpoint, HeaderChain};
+use bsv_network::headers::{CatchUpError, CaughtUp, Checkpoint, Extended, HeaderChain};
 use bsv_server::open_headers;
+use bsv_store::DirLock;
 use bsv_tx::BlockHeader;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use crate::commands::status::{age, block};
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, number, printable, text};
+use crate::output::{elements, printable, text};
 use crate::service::Service;
 use crate::shared_arguments::height;
 
@@ -25,6 +28,8 @@ pub(crate) enum HeadersCommand {
     /// --height 900000
     Verify(VerifyArguments),
     /// Ask each source once for all headers that it has, without a server
+    ///
+    /// This takes ten minutes at most. What has come is kept.
     Sync(SyncArguments),
 }
 
@@ -45,6 +50,8 @@ pub(crate) struct SyncArguments {}
 
 /// How many headers the difficulty of the next one depends on.
 const TRUSTED: usize = 147;
+/// How long sources may take to give all headers.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl HeadersCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
@@ -65,11 +72,12 @@ async fn status(context: &Context) -> Result<(), CliError> {
     context.print(json!({ "headers": headers, "services": services }), || {
         let source = |it: &Value| {
             let [kind, host, state] = ["kind", "host", "state"].map(|name| text(it, name));
-            format!("{kind} {host}: {state}\n")
+            let last = it["lastAnswerAgeSeconds"].as_u64();
+            let last = last.map(|seconds| format!(", last answer {} ago", age(seconds)));
+            format!("{kind} {host}: {state}{}\n", last.unwrap_or_default())
         };
         let sources: String = elements(services).iter().map(source).collect();
-        let (height, hash) = (number(headers, "height"), context.key(text(headers, "hash")));
-        format!("block {height} {hash}\n{sources}")
+        format!("{}\n{sources}", block(context, headers))
     })
 }
 
@@ -84,18 +92,30 @@ impl VerifyArguments {
             .filter(|(_, rest)| rest.len() % BlockHeader::LEN == 0)
             .ok_or_else(|| unfitting("the file holds no 147 headers of 80 bytes".to_owned()))?;
         let last = self.height.saturating_add(TRUSTED as u32 - 1);
-        let checkpoint = Checkpoint::from_headers(last, trusted, 0)
+        let checkpoint = Checkpoint::from_headers(network, last, trusted, 0)
             .map_err(|error| CliError::CheckFailed(error.to_string()))?;
         let headers = rest.chunks_exact(BlockHeader::LEN).map(BlockHeader::from_bytes);
         let headers: Vec<_> =
             headers.map(|header| header.expect("each 80 bytes are a header")).collect();
+        let mut parent = checkpoint.hash();
+        let follows = |header: &&BlockHeader| {
+            let is_next = header.previous_block == parent;
+            parent = header.block_hash();
+            is_next
+        };
+        let linked = headers.iter().take_while(follows).count();
         let mut chain = HeaderChain::new(network, &checkpoint);
-        let extended = chain.extend(&headers, u64::MAX);
-        if let Some(refusal) = extended.refusal {
-            let bad = last.saturating_add(extended.valid as u32 + 1);
-            return Err(CliError::CheckFailed(format!("the header at height {bad}: {refusal}")));
+        let Extended { valid, refusal, .. } = chain.extend(&headers[..linked], u64::MAX);
+        let why = match refusal {
+            Some(refusal) => Some(refusal.to_string()),
+            None => (linked < headers.len())
+                .then(|| "the header does not follow the one before it".to_owned()),
+        };
+        if let Some(why) = why {
+            let bad = last.saturating_add(valid as u32 + 1);
+            return Err(CliError::CheckFailed(format!("the header at height {bad}: {why}")));
         }
-        let (valid, height) = (extended.valid, chain.tip().height);
+        let height = chain.tip().height;
         context.print(json!({ "valid": valid, "height": height }), || {
             format!("{valid} headers after the trusted ones are valid, up to block {height}\n")
         })
@@ -108,18 +128,13 @@ async fn sync(context: &Context) -> Result<(), CliError> {
         let reason = "a server runs and keeps the headers: see bsv-cli headers status".to_owned();
         return Err(CliError::Unfitting(reason));
     }
+    let _lock = DirLock::acquire(&config.network_dir, "bsv-cli")?;
     let opened = open_headers(&config).map_err(|error| CliError::Unfitting(error.to_string()))?;
     let headers = opened.ok_or_else(no_source)?;
     let waiting = context.wait("asking for headers");
-    let answers = headers.catch_up().await;
+    let answers = headers.catch_up(SYNC_TIMEOUT).await;
     drop(waiting);
-    if answers.is_empty() {
-        return Err(no_source());
-    }
-    let failures: Vec<_> = answers
-        .iter()
-        .filter_map(|(_, answer)| Some(printable(&answer.as_ref().err()?.to_string())))
-        .collect();
+    let failures: Vec<_> = answers.iter().filter_map(failure).collect();
     if failures.len() == answers.len() {
         return Err(CliError::CheckFailed(failures.join("; ")));
     }
@@ -130,6 +145,18 @@ async fn sync(context: &Context) -> Result<(), CliError> {
         let failures: String = failures.iter().map(|failure| format!("{failure}\n")).collect();
         format!("block {} {}\n{failures}", tip.height, context.key(hash.clone()))
     })
+}
+
+/// Why a source has not given all headers.
+fn failure((name, answer): &(String, Result<CaughtUp, CatchUpError>)) -> Option<String> {
+    match answer {
+        Err(error) => Some(printable(&error.to_string())),
+        Ok(CaughtUp { is_ahead: true, .. }) => Some(format!(
+            "{} has headers more than two hours ahead of this machine's clock: check the clock",
+            printable(name)
+        )),
+        Ok(_) => None,
+    }
 }
 
 fn no_source() -> CliError {

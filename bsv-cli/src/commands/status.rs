@@ -85,6 +85,9 @@ fn describe(context: &Context, status: &Value) -> String {
         line("listening", "no server runs".to_owned());
     }
     line("node", node(context, &status["node"]));
+    if !status["headers"].is_null() {
+        line("headers", block(context, &status["headers"]));
+    }
     line("stores", stores(&status["stores"]));
     line("clock", status["clock"].as_str().map_or("right".to_owned(), printable));
     line(
@@ -119,16 +122,19 @@ fn node(context: &Context, node: &Value) -> String {
         _ => text(node, "state"),
     };
     if node["height"].is_u64() {
-        let (height, hash) = (number(node, "height"), context.key(text(node, "hash")));
-        described.push_str(&format!(", block {height} {hash}"));
-    }
-    if let Some(seconds) = node["tipAgeSeconds"].as_u64() {
-        described.push_str(&format!(", {} old", age(seconds)));
+        described.push_str(&format!(", {}", block(context, node)));
     }
     if node["txindex"] == false {
         described.push_str(", without an index of transactions");
     }
     described
+}
+
+/// The newest block, and its age.
+pub(crate) fn block(context: &Context, of: &Value) -> String {
+    let (height, hash) = (number(of, "height"), context.key(text(of, "hash")));
+    let old = of["tipAgeSeconds"].as_u64().map(|seconds| format!(", {} old", age(seconds)));
+    format!("block {height} {hash}{}", old.unwrap_or_default())
 }
 
 fn stores(stores: &Value) -> String {
@@ -159,7 +165,7 @@ fn alias(context: &Context, identity: &Value) -> String {
 }
 
 /// A duration in a suitable unit.
-fn age(seconds: u64) -> String {
+pub(crate) fn age(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", seconds / 60),

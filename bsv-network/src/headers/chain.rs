@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Network};
 
 use super::checkpoint::Checkpoint;
-use super::rules::{Ancestors, HeaderError, HeaderRules, median_time, work};
+use super::rules::{Ancestors, HeaderError, HeaderRules, MOST_AHEAD, median_time, work};
 
 /// Valid headers from a checkpoint on, and the branch of them with most work. Of two branches with
 /// the same work the first one seen stays.
@@ -70,6 +70,9 @@ pub struct Extended {
     pub change: Option<Change>,
     /// Why the header after the valid ones was not taken.
     pub refusal: Option<HeaderError>,
+    /// Whether that header would be the tip if this machine's clock were up to two hours later: it is
+    /// [too new](HeaderError::TooNew), and has more work.
+    pub is_ahead: bool,
 }
 
 /// Blocks of a chain, the highest first, from which a source finds where its chain parts from ours.
@@ -88,8 +91,9 @@ const UNKNOWN: BlockHeader = BlockHeader {
 /// How many headers a source gives at once at most.
 pub(super) const MOST_AT_ONCE: usize = 2_000;
 
-/// How many headers outside of the best branch are kept, and how many of them remain when there are
-/// more. A branch that a source is about to give has its place among these.
+/// By how many headers more than the best branch has the others may be, and how many more remain when
+/// they are too many. A branch that a source is about to give has its place among these, and may be
+/// as long as the best one.
 const MOST_ASIDE: usize = 40_000;
 const KEPT_ASIDE: usize = 20_000;
 
@@ -130,23 +134,16 @@ impl HeaderChain {
     }
 
     /// Whether the block at a height of the best branch has a Merkle root, for
-    /// [`Beef::verify`](bsv_tx::Beef::verify). `None` above the tip. No block below the first header
-    /// whose bytes are known has any.
+    /// [`Beef::verify`](bsv_tx::Beef::verify). `None` above the tip, and below the first header whose
+    /// bytes are known.
     pub fn has_root(&self, height: u32, root: MerkleRoot) -> Option<bool> {
-        let is_root = self.header_at(height).is_some_and(|header| header.merkle_root == root);
-        (height <= self.tip().height).then_some(is_root)
+        self.header_at(height).map(|header| header.merkle_root == root)
     }
 
     /// The median time of the last 11 headers, in seconds since 1970, which nodes compare lock times
     /// with (BIP 113). `None` if not all of them are known.
     pub fn median_time(&self) -> Option<u32> {
         median_time(&Branch { chain: self, parent: self.tip_place() })
-    }
-
-    /// Whether the best branch has the work that the main chain is known to have. A chain that has
-    /// less is not the main chain.
-    pub fn has_least_work(&self) -> bool {
-        self.headers[self.tip_place()].work >= self.rules.least_work
     }
 
     /// The height of the checkpoint.
@@ -166,6 +163,14 @@ impl HeaderChain {
         let place = *self.by_hash.get(hash)? as usize;
         let height = self.headers[place].height;
         (self.place_at(height) == Some(place)).then_some(height)
+    }
+
+    /// How the best branch has changed since it had this tip. `None` if the block is unknown, or on a
+    /// branch that is forgotten: then what follows the checkpoint may have changed.
+    pub fn change_since(&self, tip: &BlockHash) -> Option<Change> {
+        let place = *self.by_hash.get(tip)? as usize;
+        let stays = self.headers[self.fork_of(place)].height;
+        Some(Change { stays, left: self.headers[place].height - stays })
     }
 
     /// The blocks from which a source finds where its chain parts from the branch that ends with
@@ -194,7 +199,14 @@ impl HeaderChain {
     pub fn extend(&mut self, headers: &[BlockHeader], now: u64) -> Extended {
         let before = self.tip_place();
         let known = self.headers.len();
-        let mut extended = Extended { valid: 0, new: 0, height: None, change: None, refusal: None };
+        let mut extended = Extended {
+            valid: 0,
+            new: 0,
+            height: None,
+            change: None,
+            refusal: None,
+            is_ahead: false,
+        };
         let mut stays = u32::MAX;
         for header in headers {
             match self.add(header, now) {
@@ -205,6 +217,8 @@ impl HeaderChain {
                 }
                 Err(refusal) => {
                     extended.refusal = Some(refusal);
+                    extended.is_ahead = matches!(refusal, HeaderError::TooNew(_))
+                        && self.would_lead_soon(header, now);
                     break;
                 }
             }
@@ -214,7 +228,7 @@ impl HeaderChain {
             extended.change = Some(Change { stays, left });
         }
         extended.new = self.headers.len() - known;
-        if self.headers.len() > self.best.len() + MOST_ASIDE {
+        if self.headers.len() > 2 * self.best.len() + MOST_ASIDE {
             self.forget_old_branches();
         }
         extended
@@ -261,22 +275,37 @@ impl HeaderChain {
         Ok((place, is_best.then(|| self.follow(place))))
     }
 
+    /// Whether a header would be the tip if the clock were two hours later. Its parent is known.
+    fn would_lead_soon(&self, header: &BlockHeader, now: u64) -> bool {
+        let parent = self.by_hash.get(&header.previous_block);
+        let before = parent.map_or(0, |place| self.headers[*place as usize].work);
+        let own = header.target().map_or(0, work);
+        before.saturating_add(own) > self.headers[self.tip_place()].work
+            && u64::from(header.time) <= now.saturating_add(2 * MOST_AHEAD)
+    }
+
     /// Makes the branch that ends with a header the best one. Answers the height of the last header
     /// that stays.
     fn follow(&mut self, tip: u32) -> u32 {
-        let mut branch = Vec::new();
-        let mut place = tip;
-        let stays = loop {
-            let Known { height, parent, .. } = self.headers[place as usize];
-            if self.place_at(height) == Some(place as usize) {
-                break height;
-            }
-            branch.push(place);
-            place = parent;
-        };
+        let fork = self.fork_of(tip as usize);
+        let stays = self.headers[fork].height;
         self.best.truncate((stays - self.lowest + 1) as usize);
-        self.best.extend(branch.iter().rev());
+        let kept = self.best.len();
+        let mut place = tip;
+        while place as usize != fork {
+            self.best.push(place);
+            place = self.headers[place as usize].parent;
+        }
+        self.best[kept..].reverse();
         stays
+    }
+
+    /// The place of the last header of the best branch on the branch that ends at `place`.
+    fn fork_of(&self, mut place: usize) -> usize {
+        while self.place_at(self.headers[place].height) != Some(place) {
+            place = self.headers[place].parent as usize;
+        }
+        place
     }
 
     /// Keeps the best branch, and of the others those that were extended last. A source gives the
@@ -292,9 +321,10 @@ impl HeaderChain {
         let mut aside: Vec<u32> = latest.iter().copied().filter(|it| *it != u32::MAX).collect();
         aside.sort_unstable_by(|one, other| other.cmp(one));
         // Of this branch and of older ones, nothing remains.
-        let forgotten = aside.get(KEPT_ASIDE).copied().unwrap_or_default();
+        let most = self.best.len() + KEPT_ASIDE;
+        let forgotten = aside.get(most).copied().unwrap_or_default();
         let mut places = vec![u32::MAX; self.headers.len()];
-        let mut kept = Vec::with_capacity(self.best.len() + KEPT_ASIDE);
+        let mut kept = Vec::with_capacity(self.best.len() + most);
         for (place, known) in std::mem::take(&mut self.headers).into_iter().enumerate() {
             if latest[place] > forgotten {
                 places[place] = kept.len() as u32;

@@ -1,7 +1,7 @@
 use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Network};
 use thiserror::Error;
 
-use super::rules::WINDOW;
+use super::rules::{HeaderRules, WINDOW};
 
 /// A block that is trusted, where a chain of headers begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,14 @@ pub enum CheckpointError {
     /// The number of bytes is wrong.
     #[error("a checkpoint takes 147 headers of 80 bytes up to its height, not {0} bytes")]
     Length(usize),
+    /// The difficulty of the next block follows an older rule, which is not judged.
+    #[error("the block has the height {height}: headers are judged from {first} on")]
+    BeforeRule {
+        /// The height.
+        height: u32,
+        /// The lowest height of a checkpoint.
+        first: u32,
+    },
     /// A header does not follow the one before it.
     #[error("header {0} does not follow the one before it")]
     Unlinked(usize),
@@ -60,7 +68,7 @@ impl Checkpoint {
     /// of the first 147 headers after it is not judged.
     pub fn of(network: Network) -> Self {
         match network {
-            Network::Livenet => Self::from_headers(LIVENET_HEIGHT, LIVENET, LIVENET_WORK)
+            Network::Livenet => Self::from_headers(network, LIVENET_HEIGHT, LIVENET, LIVENET_WORK)
                 .expect("the headers that are compiled in make a checkpoint"),
             Network::Testnet => Self {
                 height: TESTNET_HEIGHT,
@@ -77,10 +85,19 @@ impl Checkpoint {
     /// Trusts 147 headers, of 80 bytes each, of which the last one has this height. `work` is the
     /// work of all headers of the chain up to that one (`chainwork` of a node), or 0 if it is not
     /// known.
-    pub fn from_headers(height: u32, bytes: &[u8], work: u128) -> Result<Self, CheckpointError> {
+    pub fn from_headers(
+        network: Network,
+        height: u32,
+        bytes: &[u8],
+        work: u128,
+    ) -> Result<Self, CheckpointError> {
         let length = CheckpointError::Length(bytes.len());
-        if bytes.len() != WINDOW * BlockHeader::LEN || (height as usize) < WINDOW {
+        if bytes.len() != WINDOW * BlockHeader::LEN || (height as usize) < WINDOW - 1 {
             return Err(length);
+        }
+        let first = HeaderRules::of(network).adjusts_from.unwrap_or_default();
+        if height < first {
+            return Err(CheckpointError::BeforeRule { height, first });
         }
         let mut window: Vec<BlockHeader> = Vec::with_capacity(WINDOW);
         for (index, bytes) in bytes.chunks_exact(BlockHeader::LEN).enumerate() {
@@ -142,17 +159,33 @@ mod tests {
 
     #[test]
     fn headers_that_do_not_belong_together_make_no_checkpoint() {
+        let from_headers =
+            |bytes: &[u8]| Checkpoint::from_headers(Network::Livenet, LIVENET_HEIGHT, bytes, 0);
         let altered = |at: usize| {
             let mut bytes = LIVENET.to_vec();
             bytes[at] ^= 1;
-            Checkpoint::from_headers(LIVENET_HEIGHT, &bytes, 0)
+            from_headers(&bytes)
         };
         assert_eq!(altered(80), Err(CheckpointError::NoProofOfWork(1)));
         let mut swapped = LIVENET.to_vec();
         swapped.copy_within(160..240, 80);
-        let found = Checkpoint::from_headers(LIVENET_HEIGHT, &swapped, 0);
+        let found = from_headers(&swapped);
         assert_eq!(found, Err(CheckpointError::Unlinked(1)));
-        let short = Checkpoint::from_headers(LIVENET_HEIGHT, &LIVENET[80..], 0);
+        let short = from_headers(&LIVENET[80..]);
         assert_eq!(short, Err(CheckpointError::Length(LIVENET.len() - 80)));
+    }
+
+    #[test]
+    fn a_checkpoint_lies_where_the_difficulty_can_be_judged() {
+        let at = |network, height| Checkpoint::from_headers(network, height, LIVENET, 0);
+        for (network, first) in [(Network::Livenet, 504_031), (Network::Testnet, 1_188_697)] {
+            let height = first - 1;
+            assert_eq!(at(network, height), Err(CheckpointError::BeforeRule { height, first }));
+            assert!(at(network, first).is_ok());
+        }
+        // 147 headers reach down to block 0 at least.
+        assert!(at(Network::Regtest, 146).is_ok());
+        let length = CheckpointError::Length(LIVENET.len());
+        assert_eq!(at(Network::Regtest, 145), Err(length));
     }
 }

@@ -1,12 +1,14 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use bsv_tx::{BlockHeader, Network};
 use thiserror::Error;
+use tokio::sync::watch;
 
-use super::chain::{Extended, HeaderChain};
+use super::chain::{Extended, HeaderChain, Tip};
 use super::checkpoint::Checkpoint;
 
 /// A chain of headers whose best branch is on disk. Sources give again what is lost, so the file may
@@ -22,6 +24,9 @@ pub struct HeaderFile {
     /// Held while headers are taken, so that one source after the other gives some.
     disk: Mutex<Disk>,
     path: PathBuf,
+    tip: watch::Sender<Tip>,
+    /// How many headers have left the best branch at the deepest reorganisation.
+    deepest: AtomicU32,
 }
 
 /// The file.
@@ -59,6 +64,11 @@ pub enum HeaderFileError {
 
 /// How many headers are read at once.
 const CHUNK: usize = 4_096;
+/// For how many headers there is room at once, whatever the length of the file.
+const MOST_RESERVED: u64 = 250_000;
+/// How many headers leave the best branch at a reorganisation that the two kinds of node would not
+/// both follow.
+const ALARMING: u32 = 100;
 
 /// How many bytes come before the headers.
 const PREFIX: usize = 80;
@@ -87,12 +97,35 @@ impl HeaderFile {
             return Err(HeaderFileError::OtherContents { path: path.to_owned(), network });
         }
         disk.read(&mut chain).map_err(io)?;
-        Ok(Self { chain: RwLock::new(chain), disk: Mutex::new(disk), path: path.to_owned() })
+        Ok(Self {
+            tip: watch::Sender::new(chain.tip()),
+            chain: RwLock::new(chain),
+            disk: Mutex::new(disk),
+            path: path.to_owned(),
+            deepest: AtomicU32::new(0),
+        })
     }
 
     /// The chain. Headers wait while this is held.
     pub fn chain(&self) -> RwLockReadGuard<'_, HeaderChain> {
         self.chain.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tip, to wait for another one. [`HeaderChain::change_since`] tells which blocks have left the
+    /// best branch since a tip that was looked at.
+    pub fn tip(&self) -> watch::Receiver<Tip> {
+        self.tip.subscribe()
+    }
+
+    /// How many headers have left the best branch at the deepest reorganisation since the file was
+    /// opened.
+    pub fn deepest_reorganisation(&self) -> u32 {
+        self.deepest.load(Ordering::Relaxed)
+    }
+
+    /// That number if it is so large that the two kinds of node would follow different branches.
+    pub fn alarming_reorganisation(&self) -> Option<u32> {
+        Some(self.deepest_reorganisation()).filter(|depth| *depth > ALARMING)
     }
 
     /// Takes headers like [`HeaderChain::extend`], and stores the best branch. This waits for the
@@ -103,11 +136,22 @@ impl HeaderFile {
             self.chain.write().unwrap_or_else(PoisonError::into_inner).extend(headers, now);
         if let Some(change) = extended.change {
             disk.stored = disk.stored.min(change.stays - disk.checkpoint);
+            self.note_change(change.left);
         }
         let bytes = disk.missing(&self.chain());
         disk.write(&bytes)
             .map_err(|source| HeaderFileError::Io { path: self.path.clone(), source })?;
         Ok(extended)
+    }
+
+    /// Tells of a new tip, and of headers that have left the best branch.
+    fn note_change(&self, left: u32) {
+        self.tip.send_replace(self.chain().tip());
+        if self.deepest.fetch_max(left, Ordering::Relaxed) < left && left > ALARMING {
+            tracing::error!(
+                "{left} blocks have left the best chain: Teranode does not follow such a branch"
+            );
+        }
     }
 }
 
@@ -134,7 +178,8 @@ impl Disk {
     /// Reads the headers, and cuts off what does not follow.
     fn read(&mut self, chain: &mut HeaderChain) -> io::Result<()> {
         let length = self.file.metadata()?.len();
-        chain.reserve((length / BlockHeader::LEN as u64) as usize);
+        let headers = length / BlockHeader::LEN as u64;
+        chain.reserve(headers.min(MOST_RESERVED) as usize);
         let mut bytes = vec![0; CHUNK * BlockHeader::LEN];
         loop {
             let read = read_full(&mut self.file, &mut bytes)?;
@@ -209,25 +254,82 @@ fn read_full(file: &mut File, bytes: &mut [u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use bsv_tx::BlockHash;
+
+    use super::super::chain::Change;
     use super::*;
+
+    const NETWORK: Network = Network::Livenet;
 
     /// The headers of blocks 900,000 to 909,999 of the main network.
     const HEADERS: &[u8] = include_bytes!("../../tests/headers/main-900000-909999.headers");
     const WINDOW: usize = 147 * BlockHeader::LEN;
 
+    fn open(path: &Path) -> HeaderFile {
+        let checkpoint = Checkpoint::from_headers(NETWORK, 900_146, &HEADERS[..WINDOW], 0).unwrap();
+        HeaderFile::open(path, NETWORK, &checkpoint).unwrap()
+    }
+
     #[test]
     fn headers_that_could_not_be_written_are_written_with_the_next_ones() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("headers");
-        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..WINDOW], 0).unwrap();
-        let file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
+        let file = open(&path);
         let headers = headers_in(&HEADERS[WINDOW..][..200 * BlockHeader::LEN]);
         file.extend(&headers[..50], u64::MAX).unwrap();
-        // As after a failed write.
-        file.chain.write().unwrap().extend(&headers[50..100], u64::MAX);
+        // Nobody can write to a file that is open for reading only.
+        let writable = {
+            let mut disk = file.disk.lock().unwrap();
+            std::mem::replace(&mut disk.file, File::open(&path).unwrap())
+        };
+        let tip = file.tip();
+        file.extend(&headers[50..100], u64::MAX).unwrap_err();
+        assert!(tip.has_changed().unwrap());
+        file.disk.lock().unwrap().file = writable;
         file.extend(&headers[..1], u64::MAX).unwrap();
         drop(file);
-        let file = HeaderFile::open(&path, Network::Livenet, &checkpoint).unwrap();
-        assert_eq!(file.chain().tip().height, 900_246);
+        assert_eq!(open(&path).chain().tip().height, 900_246);
+    }
+
+    #[test]
+    fn a_reorganisation_is_told_though_it_cannot_be_stored() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("headers");
+        let regtest = Checkpoint::of(Network::Regtest);
+        let file = HeaderFile::open(&path, Network::Regtest, &regtest).unwrap();
+        let genesis = *file.chain().header_at(0).unwrap();
+        file.extend(&branch(genesis, 150, 1), u64::MAX).unwrap();
+        let (mut tip, before) = (file.tip(), file.chain().tip());
+        file.disk.lock().unwrap().file = File::open(&path).unwrap();
+        file.extend(&branch(genesis, 151, 2), u64::MAX).unwrap_err();
+        assert_eq!(file.alarming_reorganisation(), Some(150));
+        assert_eq!(tip.borrow_and_update().height, 151);
+        let change = file.chain().change_since(&before.hash);
+        assert_eq!(change, Some(Change { stays: 0, left: 150 }));
+        let unchanged = file.chain().change_since(&file.chain().tip().hash);
+        assert_eq!(unchanged, Some(Change { stays: 151, left: 0 }));
+        assert_eq!(file.chain().change_since(&BlockHash::from_bytes([1; 32])), None);
+    }
+
+    /// A branch of regtest.
+    fn branch(mut parent: BlockHeader, count: usize, version: i32) -> Vec<BlockHeader> {
+        let next = || {
+            let (previous_block, time) = (parent.block_hash(), parent.time + 1);
+            parent = BlockHeader { version, previous_block, time, nonce: 0, ..parent };
+            while !parent.has_proof_of_work() {
+                parent.nonce += 1;
+            }
+            parent
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
+
+    #[test]
+    fn a_file_may_be_longer_than_the_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("headers");
+        drop(open(&path));
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(open(&path).chain().tip().height, 900_146);
     }
 }

@@ -62,6 +62,8 @@ pub(super) struct Wire {
     arrived: Vec<u8>,
     /// How many bytes of it were read.
     read: usize,
+    /// What has not been sent yet.
+    unsent: Vec<u8>,
 }
 
 impl Wire {
@@ -74,7 +76,7 @@ impl Wire {
             Network::Testnet => [0xf4, 0xe5, 0xf3, 0xf4],
             Network::Regtest => [0xda, 0xb5, 0xbf, 0xfa],
         };
-        Self { stream: Box::new(stream), magic, arrived: Vec::new(), read: 0 }
+        Self { stream: Box::new(stream), magic, arrived: Vec::new(), read: 0, unsent: Vec::new() }
     }
 
     /// Introduces this client. `now` is in seconds since 1970.
@@ -100,9 +102,20 @@ impl Wire {
         self.send("getheaders", &getheaders(locator)).await
     }
 
+    /// Sends a message. If this is cancelled, the rest of the message comes before the next one.
     async fn send(&mut self, command: &str, contents: &[u8]) -> io::Result<()> {
-        let message = message(self.magic, command, contents);
-        timeout(SEND_TIMEOUT, self.stream.write_all(&message)).await?
+        self.unsent.extend_from_slice(&message(self.magic, command, contents));
+        let sent = async {
+            while !self.unsent.is_empty() {
+                let length = self.stream.write(&self.unsent).await?;
+                if length == 0 {
+                    return Err(io::ErrorKind::WriteZero.into());
+                }
+                self.unsent.drain(..length);
+            }
+            Ok(())
+        };
+        timeout(SEND_TIMEOUT, sent).await?
     }
 
     /// The next message. If this is cancelled, nothing is lost.
@@ -117,7 +130,8 @@ impl Wire {
             self.arrived.drain(..self.read);
             self.read = 0;
             if self.stream.read_buf(&mut self.arrived).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                let closed = "it has closed the connection";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, closed));
             }
         }
     }
@@ -194,9 +208,8 @@ pub(super) fn decode(magic: [u8; 4], arrived: &[u8]) -> io::Result<Option<(Messa
         return Err(nonsense("a message with a wrong check sum"));
     }
     let name = command.split(|byte| *byte == 0).next().unwrap_or_default();
-    let message = contents_of(name, contents).map_err(|error| {
-        nonsense(&format!("{} that cannot be read ({error})", String::from_utf8_lossy(name)))
-    })?;
+    let message = contents_of(name, contents)
+        .map_err(|error| nonsense(&format!("{} that cannot be read ({error})", shown(name))))?;
     Ok(Some((message, PREFIX + length)))
 }
 
@@ -271,5 +284,19 @@ mod tests {
         assert!(error.starts_with("ping that cannot be read"), "{error}");
         let most = [2, 0, 0].repeat(2_000);
         assert!(decode(MAIN, &message(MAIN, "headers", &most)).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_cut_off_by_a_cancellation_is_sent_whole() {
+        // Four bytes fit at once.
+        let (ours, mut theirs) = tokio::io::duplex(4);
+        let mut wire = Wire::new(ours, Network::Livenet);
+        assert!(timeout(Duration::from_millis(10), wire.send_pong(1)).await.is_err());
+        let sent = tokio::spawn(async move { wire.send_pong(2).await });
+        let mut arrived = Vec::new();
+        theirs.read_to_end(&mut arrived).await.unwrap();
+        sent.await.unwrap().unwrap();
+        let pong = |nonce: u64| message(MAIN, "pong", &nonce.to_le_bytes());
+        assert_eq!(arrived, [pong(1), pong(2)].concat());
     }
 }

@@ -94,7 +94,7 @@ impl Peer {
     }
 
     /// The height that the node has claimed when the connection began. Nothing proves it.
-    pub(super) fn claimed_height(&self) -> u32 {
+    pub fn claimed_height(&self) -> u32 {
         self.claims
     }
 
@@ -223,7 +223,7 @@ fn silence(name: &str, after: Duration) -> SourceError {
 #[cfg(test)]
 pub(super) mod tests {
     use bsv_tx::write_var_int;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::super::chain::HeaderChain;
     use super::super::checkpoint::Checkpoint;
@@ -232,10 +232,11 @@ pub(super) mod tests {
 
     const MAIN: [u8; 4] = [0xe3, 0xe1, 0xf3, 0xe8];
     /// The headers of blocks 900,000 to 909,999 of the main network.
-    const HEADERS: &[u8] = include_bytes!("../../tests/headers/main-900000-909999.headers");
+    pub(in super::super) const HEADERS: &[u8] =
+        include_bytes!("../../tests/headers/main-900000-909999.headers");
 
     /// The message `headers` with some of these headers.
-    fn headers(range: std::ops::Range<usize>) -> Vec<u8> {
+    pub(in super::super) fn headers(range: std::ops::Range<usize>) -> Vec<u8> {
         let mut contents = Vec::new();
         write_var_int(&mut contents, range.len() as u64);
         for header in range.map(|index| &HEADERS[index * 80..][..80]) {
@@ -248,7 +249,7 @@ pub(super) mod tests {
     /// Plays a node that claims a height, and answers `getheaders` with messages, the pong among them where it says
     /// `None`.
     pub(in super::super) async fn play(
-        mut stream: DuplexStream,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
         height: i32,
         messages: Vec<Option<Vec<u8>>>,
     ) {
@@ -267,7 +268,7 @@ pub(super) mod tests {
                     stream.write_all(message_or_pong.as_ref().unwrap_or(&pong)).await.unwrap();
                 }
             }
-            if stream.read_buf(&mut arrived).await.unwrap() == 0 {
+            if stream.read_buf(&mut arrived).await.unwrap_or(0) == 0 {
                 return;
             }
         }
@@ -279,7 +280,8 @@ pub(super) mod tests {
         tokio::spawn(play(theirs, 909_999, messages));
         let mut peer = Peer::greet(Network::Livenet, "node", ours).await.unwrap();
         assert_eq!(peer.claimed_height(), 909_999);
-        let checkpoint = Checkpoint::from_headers(900_146, &HEADERS[..147 * 80], 0).unwrap();
+        let checkpoint =
+            Checkpoint::from_headers(Network::Livenet, 900_146, &HEADERS[..147 * 80], 0).unwrap();
         let locator = HeaderChain::new(Network::Livenet, &checkpoint).locator(None);
         peer.headers_after(&locator).await
     }

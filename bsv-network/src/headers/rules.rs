@@ -7,19 +7,17 @@ use thiserror::Error;
 pub(super) struct HeaderRules {
     /// The easiest target, in compact form.
     easiest: u32,
-    /// Whether the difficulty follows the work of the last 144 blocks.
-    adjusts: bool,
+    /// The height from which the difficulty of the next block follows the work of the last 144
+    /// blocks. `None` if the difficulty never changes.
+    pub(super) adjusts_from: Option<u32>,
     /// Whether a block that comes more than 20 minutes after its parent may have the easiest target.
     eases: bool,
     /// The height from which the version must be 4 or above (BIP 65).
     version_four_from: u32,
-    /// The work that the main chain is known to have (`nMinimumChainWork`). 0 for the test network:
-    /// the work below its checkpoint is not known.
-    pub(super) least_work: u128,
 }
 
 /// The seconds by which a header may be ahead of our clock.
-const MOST_AHEAD: u64 = 7200;
+pub(super) const MOST_AHEAD: u64 = 7200;
 
 /// The seconds after which a block of the test network may have the easiest target.
 const EASED_AFTER: u32 = 1200;
@@ -89,24 +87,21 @@ impl HeaderRules {
         match network {
             Network::Livenet => Self {
                 easiest: 0x1d00_ffff,
-                adjusts: true,
+                adjusts_from: Some(504_031),
                 eases: false,
                 version_four_from: 388_381,
-                least_work: 0xa0_f306_4330_647e_2f6c_4828,
             },
             Network::Testnet => Self {
                 easiest: 0x1d00_ffff,
-                adjusts: true,
+                adjusts_from: Some(1_188_697),
                 eases: true,
                 version_four_from: 581_885,
-                least_work: 0,
             },
             Network::Regtest => Self {
                 easiest: 0x207f_ffff,
-                adjusts: false,
+                adjusts_from: None,
                 eases: false,
                 version_four_from: 1_351,
-                least_work: 0,
             },
         }
     }
@@ -154,7 +149,7 @@ impl HeaderRules {
     /// before it are known.
     fn required(&self, ancestors: &impl Ancestors, time: u32) -> Option<u32> {
         let (parent, _) = ancestors.get(0)?;
-        if !self.adjusts {
+        if self.adjusts_from.is_none() {
             return Some(parent.bits);
         }
         if self.eases && time > parent.time.saturating_add(EASED_AFTER) {

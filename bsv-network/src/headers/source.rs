@@ -1,8 +1,10 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use bsv_tx::{BlockHash, BlockHeader};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::chain::{Extended, Locator, MOST_AT_ONCE};
 use super::chaintracks::Chaintracks;
@@ -13,6 +15,8 @@ use super::source_error::SourceError;
 
 /// How many headers a source may give that do not end on more work than the best branch.
 const MOST_USELESS: usize = 10_000;
+/// How long a source may take to answer one question, with all requests that it needs.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Gives headers, which may be wrong in any way.
 #[derive(Debug)]
@@ -43,6 +47,14 @@ pub enum CatchUpError {
         /// The source.
         name: String,
     },
+    /// The source has not given the headers that it claims to have within a minute.
+    #[error("{name} claims block {claimed}, and has not given its header within a minute")]
+    Withheld {
+        /// The source.
+        name: String,
+        /// The height.
+        claimed: u32,
+    },
     /// The headers cannot be stored.
     #[error(transparent)]
     File(#[from] HeaderFileError),
@@ -57,8 +69,8 @@ pub struct CaughtUp {
     pub left: u32,
     /// The height of the highest one.
     pub height: Option<u32>,
-    /// Whether the next one is more than two hours ahead of this machine's clock
-    /// ([`HeaderError::TooNew`]), so that it may be taken later.
+    /// Whether the next one would be the tip if this machine's clock were up to two hours later
+    /// ([`HeaderError::TooNew`]). It may be that the clock is slow.
     pub is_ahead: bool,
 }
 
@@ -68,6 +80,14 @@ impl HeaderSource {
         match self {
             Self::Chaintracks(service) => service.name(),
             Self::Peer(peer) => peer.name(),
+        }
+    }
+
+    /// The height that the source claims to have. Nothing proves it. 0 if it claims none.
+    pub async fn claimed_height(&self) -> Result<u32, SourceError> {
+        match self {
+            Self::Chaintracks(service) => service.claimed_height().await,
+            Self::Peer(peer) => Ok(peer.claimed_height()),
         }
     }
 
@@ -100,15 +120,24 @@ impl HeaderSource {
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     pub(super) caught_up: CaughtUp,
-    /// How many new headers have come since the best branch changed.
+    /// How many new headers have come since the source last brought more work.
     useless: usize,
     /// The height and the hash of the last header.
     last: Option<(u32, BlockHash)>,
-    /// Whether the last answer had as many headers as fit, and some of them were new.
+    /// How many headers of the last answer were new.
+    pub(super) new: usize,
+    /// Whether the last answer had as many headers as fit.
     pub(super) is_full: bool,
+    /// Whether the last answer has changed the best branch.
+    pub(super) is_useful: bool,
 }
 
 impl Answers {
+    /// Makes the next question begin at the tip.
+    pub(super) fn begin_at_tip(&mut self) {
+        self.last = None;
+    }
+
     /// Asks once, and stores what is valid. Answers whether the source may have more.
     pub(super) async fn take_next(
         &mut self,
@@ -117,31 +146,39 @@ impl Answers {
         now: u64,
     ) -> Result<bool, CatchUpError> {
         let locator = file.chain().locator(self.last.map(|(_, hash)| hash));
-        let headers = source.headers_after(&locator).await?;
+        let headers = match timeout(TIMEOUT, source.headers_after(&locator)).await {
+            Ok(headers) => headers?,
+            Err(_) => {
+                let reason = format!("no complete answer within {} s", TIMEOUT.as_secs());
+                let name = source.name().to_owned();
+                return Err(SourceError::Unreachable { name, reason }.into());
+            }
+        };
+        (self.new, self.is_useful, self.caught_up.is_ahead) = (0, false, false);
+        self.is_full = headers.len() + 1 >= MOST_AT_ONCE;
         let Some(given) = headers.last().map(BlockHeader::block_hash) else { return Ok(false) };
-        let is_full = headers.len() + 1 >= MOST_AT_ONCE;
         let taker = Arc::clone(file);
         let taken = spawn_blocking(move || taker.extend(&headers, now)).await;
-        let Extended { valid, new, height, change, refusal } =
+        let Extended { valid, new, height, change, refusal, is_ahead } =
             taken.expect("the task neither panics nor is cancelled")?;
         let caught_up = &mut self.caught_up;
         caught_up.valid += valid;
         caught_up.height = caught_up.height.max(height);
+        caught_up.is_ahead = is_ahead;
         self.useless += new;
-        self.is_full = is_full && new > 0;
+        self.new = new;
         if let Some(change) = change {
             caught_up.left = caught_up.left.max(change.left);
-            self.useless = 0;
+            (self.useless, self.is_useful) = (0, true);
         }
         match refusal {
-            Some(HeaderError::TooNew(_)) => caught_up.is_ahead = true,
-            Some(refusal) => {
-                return Err(CatchUpError::Refused { name: source.name().to_owned(), refusal });
-            }
             None if self.useless > MOST_USELESS => {
                 return Err(CatchUpError::Useless { name: source.name().to_owned() });
             }
-            None => {}
+            None | Some(HeaderError::TooNew(_)) => {}
+            Some(refusal) => {
+                return Err(CatchUpError::Refused { name: source.name().to_owned(), refusal });
+            }
         }
         // A source that answers with what it gave before has no more.
         let last = height.map(|height| (height, given));

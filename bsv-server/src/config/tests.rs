@@ -268,7 +268,9 @@ fn paths_in_a_file_are_relative_to_its_directory() {
 fn headers_are_kept_where_the_settings_say_so() {
     assert_eq!(config(json!({})).unwrap().headers, None);
     let headers = |settings: Value| config(json!({"services": {"headers": settings}}));
-    assert_eq!(headers(json!({})).unwrap().headers, Some(SourceNames::default()));
+    let on = |network: &str| config(json!({"network": network, "services": {"headers": {}}}));
+    assert_eq!(on("testnet").unwrap().headers, Some(SourceNames::default()));
+    assert!(on("regtest").unwrap_err().to_string().contains("regtest has no seeds"));
     let url = "https://a.example/chaintracks/v2";
     let urls = json!([format!("{url}/"), "http://127.0.0.1:1", "http://[::1]:1/a"]);
     let found = headers(json!({"urls": urls, "peers": ["a.example:8333", "[::1]:8333"]})).unwrap();

@@ -13,6 +13,12 @@ pub(super) fn write(exposition: &mut Exposition, headers: &HeaderFollower) {
         let age = Number::Whole(seconds_since(time.into()));
         exposition.gauge("bsv_headers_tip_age_seconds", help).add(&[], age);
     }
+    let help = "Whether blocks of the network may lack.";
+    let is_behind = u64::from(headers.behind().is_some());
+    exposition.gauge("bsv_headers_behind", help).add(&[], is_behind);
+    let help = "Number of blocks that have left the best chain at the deepest reorganisation since the start.";
+    let deepest = u64::from(headers.file().deepest_reorganisation());
+    exposition.gauge("bsv_headers_deepest_reorganisation", help).add(&[], deepest);
     let sources: Vec<_> = headers.sources().enumerate().collect();
     // The seeds have several places, and other names may be given twice.
     let is_first =

@@ -19,9 +19,9 @@ pub struct Tip {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BeefVerificationError {
-    /// The main chain has no block yet at the height of a Merkle path, and nothing else is wrong.
-    /// The BEEF can become valid when the main chain reaches that height.
-    #[error("a merkle path is of a block at height {height}, above the tip of the main chain")]
+    /// The caller knows no block of the main chain at the height of a Merkle path, and nothing else is
+    /// wrong. If the height is above the tip, the BEEF can become valid when the main chain reaches it.
+    #[error("a merkle path is of a block at height {height}, which is not known here")]
     AboveTip {
         /// The height.
         height: u32,
@@ -77,7 +77,7 @@ impl Beef {
     /// Checks the claims of the BEEF against what the caller knows.
     ///
     /// `has_root` answers whether the header at a height of the main chain has a Merkle root, or
-    /// `None` above its `tip`. This function asks only for the pairs of [`Beef::claimed_roots`].
+    /// `None` if the caller does not know it, as above the `tip`. This function asks only for the pairs of [`Beef::claimed_roots`].
     /// `held` answers those transactions of [`Beef::txid_only`] that the caller holds and vouches for.
     ///
     /// The rules: all Merkle paths, used or not, lead to the roots of the main chain. No output is

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bsv_network::broadcasters::Broadcaster;
 use bsv_network::headers::{Chaintracks, HeaderFollower, HeaderSource, Locator, Peer};
 use bsv_network::{BlockStream, NetworkSource, NodeRpc, TransactionFeed};
@@ -84,16 +86,18 @@ pub(super) fn headers(
     service: &Chaintracks,
     peer: &mut Peer,
     locator: &Locator,
-    follower: &HeaderFollower,
+    follower: &Arc<HeaderFollower>,
     stream: TcpStream,
 ) {
     is_send(Peer::connect(any(), any()));
     is_send(Peer::greet(any(), any(), stream));
     is_send(follower.follow());
-    is_send(follower.catch_up());
+    is_send(follower.catch_up(any()));
     is_send(peer.headers_after(locator));
     is_send(peer.announcement());
     is_send(service.headers_after(locator));
+    is_send(service.claimed_height());
     is_send(source.headers_after(locator));
+    is_send(source.claimed_height());
     is_send(source.catch_up(any(), || 0));
 }
