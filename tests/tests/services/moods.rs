@@ -193,6 +193,7 @@ fn a_rival_displaces_a_payment() {
     let [ours, other] = rivals(&scene);
     scene.arc(&ours);
     scene.node.mine(1);
+    assert_eq!(scene.words(&ours), ["MINED", "MINED"]);
     chain.mine(&[&other], 2);
     chain.show_to(&scene.node);
     assert_eq!(scene.words(&ours), ["SEEN_ON_NETWORK", "MINED_IN_STALE_BLOCK"]);
