@@ -437,7 +437,7 @@ fn random_password() -> String {
 }
 
 /// Waits for `future` in a runtime of this crate, so that the caller may run in a runtime or not.
-fn block_on<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+pub(crate) fn block_on<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
     });

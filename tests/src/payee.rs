@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub enum Answer {
     Bytes(Vec<u8>),
     /// It sends these bytes, keeps the connection and sends nothing more.
     Stalled(Vec<u8>),
+    /// It sends these bytes and then what comes, and closes the connection when nothing more can come.
+    Stream(Vec<u8>, Arc<Mutex<mpsc::Receiver<Vec<u8>>>>),
 }
 
 type Behaviour = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -178,6 +180,12 @@ impl Desk {
                 stream.write_all(&bytes).ok()?;
                 self.stalled.lock().unwrap().push(stream);
             }
+            Answer::Stream(bytes, parts) => {
+                stream.write_all(&bytes).and_then(|()| stream.flush()).ok()?;
+                while let Ok(part) = parts.lock().unwrap().recv() {
+                    stream.write_all(&part).and_then(|()| stream.flush()).ok()?;
+                }
+            }
         }
         Some(())
     }
@@ -255,12 +263,18 @@ impl Answer {
 
     /// Any text, with the content type of JSON.
     pub fn text(status: u16, body: &str) -> Self {
+        Self::with(status, &[("Content-Type", "application/json")], body.as_bytes())
+    }
+
+    /// Any answer with these headers.
+    pub fn with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+        let headers: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let head = format!(
-            "HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 {status} Status\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
-        Self::Bytes((head + body).into_bytes())
+        Self::Bytes([head.as_bytes(), body].concat())
     }
 
     /// A redirect that keeps the method.

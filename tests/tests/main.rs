@@ -25,6 +25,7 @@ mod payments;
 mod postgres;
 mod requests;
 mod rotation;
+mod services;
 mod vctx;
 mod verify;
 mod wallet_api;

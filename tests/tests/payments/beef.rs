@@ -3,10 +3,10 @@
 //! that ours accepts.
 
 use std::collections::{BTreeMap, HashSet};
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use bsv_tests::fetch::{node_js, python_with};
+use bsv_tests::jobs::ask;
 use bsv_tests::{Dice, Lineage, repetitions};
 use bsv_tx::{
     Beef, BeefError, BeefVerificationError, BeefVersion, Bump, ExtendedTransaction,
@@ -25,20 +25,6 @@ type Roots = BTreeMap<u32, MerkleRoot>;
 fn lineages(what: &str) -> impl Iterator<Item = Lineage> {
     let count = repetitions(what, 2000, 40) as u64;
     (0..count).map(|number| Lineage::random(&mut Dice::new(SEED + 1000 * number)))
-}
-
-/// A program's answers to jobs, in their order.
-pub(crate) fn ask(mut program: Command, jobs: &[&Value]) -> Vec<Value> {
-    program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut child = program.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(&serde_json::to_vec(jobs).unwrap()).unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{program:?}");
-    let answers: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answers.len(), jobs.len());
-    answers
 }
 
 pub(crate) fn javascript() -> Command {

@@ -2,11 +2,12 @@
 //! `bsv-sdk`.
 
 use bsv_tests::ancestry::{bump, transaction};
+use bsv_tests::jobs::ask;
 use bsv_tests::purse::{FEE, knows};
 use bsv_tx::Beef;
 use serde_json::{Value, json};
 
-use super::beef::{ask, javascript, python};
+use super::beef::{javascript, python};
 use super::counter::{Counter, PRICE};
 use super::forms::{check_taken, post_transaction};
 
