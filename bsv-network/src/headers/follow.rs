@@ -283,7 +283,7 @@ mod tests {
     async fn a_single_question_has_a_limit() {
         let directory = tempfile::tempdir().unwrap();
         let node = claiming(1_000_000).await;
-        let follower = follower(&directory, &[node.clone()]);
+        let follower = follower(&directory, std::slice::from_ref(&node));
         let (name, answer) = follower.catch_up(Duration::from_secs(1)).await.remove(0);
         let error = answer.unwrap_err().to_string();
         assert_eq!(name, node);

@@ -178,9 +178,9 @@ mod tests {
         let begun = Instant::now();
         pool.take(&first, false).unwrap().leave_alone(false);
         let used = pool.take(&second, false);
-        assert_eq!(pool.next_free(&[second.clone()]), None);
+        assert_eq!(pool.next_free(std::slice::from_ref(&second)), None);
         drop(used);
-        assert_eq!(pool.next_free(&[first.clone()]), Some(begun + NODE_PAUSES[0]));
+        assert_eq!(pool.next_free(std::slice::from_ref(&first)), Some(begun + NODE_PAUSES[0]));
         assert_eq!(pool.next_free(&[first, second.clone()]), Some(begun));
     }
 }
