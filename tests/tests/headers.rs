@@ -71,11 +71,14 @@ fn a_node_gives_its_headers_and_announces_new_ones() {
     client.agrees_with(&node);
     assert_eq!(client.catch_up(), CaughtUp::default());
 
-    let HeaderSource::Peer(peer) = &mut client.source else { unreachable!() };
     node.mine(1);
-    let announced = async { timeout(Duration::from_secs(30), peer.announcement()).await };
-    client.runtime.block_on(announced).unwrap().unwrap();
-    client.catch_up();
+    // The node may still announce the blocks before.
+    while json!(client.file.chain().tip().hash.to_string()) != tip(&node) {
+        let HeaderSource::Peer(peer) = &mut client.source else { unreachable!() };
+        let announced = async { timeout(Duration::from_secs(30), peer.announcement()).await };
+        client.runtime.block_on(announced).unwrap().unwrap();
+        client.catch_up();
+    }
     client.agrees_with(&node);
 
     let Client { file, directory, .. } = client;
@@ -154,7 +157,7 @@ fn the_commands_fetch_and_show_headers() {
     site.cli_ok(&["init"]);
     let said = site.cli_ok(&["headers", "status"]);
     assert!(said.starts_with(&format!("block 20 {}, ", hash.as_str().unwrap())), "{said}");
-    assert!(said.contains(&format!("p2p {}: new\n", address(&node))), "{said}");
+    assert!(said.contains(&format!("p2p {}: new", address(&node))), "{said}");
 
     let server = site.server();
     node.mine(1);
@@ -223,23 +226,23 @@ fn a_file_of_headers_is_verified() {
     let verify = ["headers", "verify", headers.to_str().unwrap(), "--height", "900000"];
     assert_eq!(site.cli_json(&verify), json!({ "valid": 9_853, "height": 909_999 }));
     let said = site.cli_ok(&verify);
-    assert_eq!(said, "9853 headers after the trusted ones are valid, up to block 909999\n");
+    assert_eq!(said, "9853 headers after the trusted ones are valid, up to block 909999");
 
     let headers = fs::read(headers).unwrap();
     let path = site.data_dir().join("altered");
-    let fails = |bytes: &[u8], height: &str, code: i32, why: &str| {
+    let fails = |bytes: &[u8], height: &str, why: &str| {
         fs::write(&path, bytes).unwrap();
         let file = path.to_str().unwrap();
         let done = site.cli(&["headers", "verify", file, "--height", height]);
-        assert!(done.code == code && done.stderr.contains(why), "{done:?}");
+        assert!(done.code == 1 && done.stderr.contains(why), "{done:?}");
     };
     let mut altered = headers.clone();
     altered[5_000 * 80 + 70] ^= 1;
-    fails(&altered, "900000", 1, "the header at height 905000");
+    fails(&altered, "900000", "the header at height 905000");
     let repeated = [&headers[..200 * 80], &headers[199 * 80..]].concat();
-    fails(&repeated, "900000", 1, "the header at height 900200: the header does not follow");
-    fails(&headers, "400000", 1, "headers are judged from 504031 on");
-    fails(&headers[..100 * 80], "900000", 2, "the file holds no 147 headers");
+    fails(&repeated, "900000", "the header at height 900200: the header does not follow");
+    fails(&headers, "400000", "headers are judged from 504031 on");
+    fails(&headers[..100 * 80], "900000", "the file holds no 147 headers");
 }
 
 #[test]
