@@ -1,15 +1,20 @@
 //! The services that stand in front of a real node in tests: real clients pay through them, and every mood shows.
 
+mod broadcasters;
 mod clients;
 mod headers;
 mod moods;
 mod pushed;
+
+use std::sync::Arc;
 
 use bsv_tests::ancestry::previous_outputs;
 use bsv_tests::payee::output;
 use bsv_tests::purse::{FEE, Purse};
 use bsv_tests::{Client, Node, Reply, Service};
 use bsv_tx::{ExtendedTransaction, Transaction};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 
 /// A node, services in front of it, and coins.
@@ -67,6 +72,16 @@ impl Scene {
         [self.arcade_state(transaction), self.arc_state(transaction)]
             .map(|state| state["txStatus"].as_str().unwrap().to_owned())
     }
+}
+
+/// A client of the libraries, without roots of TLS.
+fn http_client() -> reqwest::Client {
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap()
 }
 
 fn body(reply: &Reply, status: u16) -> Value {

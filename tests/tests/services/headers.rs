@@ -8,22 +8,10 @@ use bsv_network::headers::{
 use bsv_tests::services::{HeaderPart, Mood};
 use bsv_tests::{Node, Service};
 use bsv_tx::Network;
-use reqwest::Client;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::body;
-
-fn client() -> Client {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap()
-}
+use super::{body, http_client};
 
 #[test]
 fn headers_are_hidden_and_altered() {
@@ -35,7 +23,7 @@ fn headers_are_hidden_and_altered() {
     let regtest = Network::Regtest;
     let file = Arc::new(HeaderFile::open(&path, regtest, &Checkpoint::of(regtest)).unwrap());
     let mut source =
-        HeaderSource::Chaintracks(Chaintracks::new(client(), service.chaintracks_url()));
+        HeaderSource::Chaintracks(Chaintracks::new(http_client(), service.chaintracks_url()));
     let runtime = Runtime::new().unwrap();
     let mut catch_up = || runtime.block_on(source.catch_up(&file, || u64::MAX));
 
