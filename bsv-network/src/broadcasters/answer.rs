@@ -8,7 +8,7 @@ use crate::hex_digits;
 pub struct Answer {
     /// What it says became of the transaction.
     pub word: Word,
-    /// The Merkle path that it gives, with the transaction as a leaf. If the path leads to the root
+    /// The Merkle path that it gives, with the transaction as a marked leaf. If the path leads to the root
     /// of a header of the main chain, the transaction is mined, whatever the word is.
     pub path: Option<Bump>,
 }
@@ -130,8 +130,8 @@ impl Members {
         let bytes = hex_bytes(self.merkle_path.as_deref()?)?;
         let bump = Bump::from_bytes(&bytes).ok()?;
         // A path that was made for another transaction of the block proves only that one.
-        let is_leaf = bump.leaves().any(|leaf| leaf == *txid);
-        is_leaf.then_some(bump)
+        let is_about_it = bump.txids().any(|marked| marked == *txid);
+        is_about_it.then_some(bump)
     }
 
     /// The most telling words of a refusal.
@@ -168,7 +168,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use bsv_tx::MerkleBranch;
+    use bsv_tx::MerkleTree;
     use serde_json::json;
 
     use super::*;
@@ -261,10 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn a_path_counts_only_with_the_transaction_as_a_leaf() {
-        let branch = MerkleBranch { position: 0, siblings: Vec::new() };
-        for (of, is_kept) in [(txid(1), true), (txid(2), false)] {
-            let bump = Bump::of(7, &[(of, branch.clone())]).unwrap();
+    fn a_path_counts_only_for_the_transaction_that_it_was_made_for() {
+        let branches = MerkleTree::of(&[txid(1), txid(2)]);
+        for (position, of, is_kept) in [(0, txid(1), true), (1, txid(2), false)] {
+            // The path of either one names the other one as its sibling.
+            let bump = Bump::of(7, &[(of, branches.branch(position).unwrap())]).unwrap();
             let path = hex::encode(bump.to_bytes());
             let Answer { word, path } = answer(json!({ "txStatus": "MINED", "merklePath": path }));
             assert_eq!((word, path.is_some()), (Word::Open, is_kept));

@@ -38,6 +38,14 @@ struct Disk {
     stored: u32,
 }
 
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that another thread has just forked has it open
+        // until it runs its own program.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Why headers cannot be kept.
 #[derive(Debug, Error)]
 pub enum HeaderFileError {

@@ -75,12 +75,14 @@ fn refusals_are_told_apart() {
     let rival = scene.purse.spend(&[coin], vec![output(2_000)], FEE);
     let cheap = scene.purse.spend(&[scene.purse.coin()], vec![output(1_000)], 1);
     send(&scene, &first);
-    for word in words(send(&scene, &rival)) {
+    send(&scene, &rival);
+    for Answer { word, .. } in states(&scene, &rival) {
         assert_eq!(word, Word::Rival { spenders: vec![first.txid()] });
     }
-    for word in words(send(&scene, &cheap)) {
-        assert!(matches!(word, Word::Refused { code: Some(465), .. }), "{word:?}");
-    }
+    let [arcade, arc] = words(send(&scene, &cheap));
+    assert!(matches!(arcade, Word::Refused { code: Some(465), .. }), "{arcade:?}");
+    // The services remember the refusal, and ARC shows no code with a state.
+    assert!(matches!(arc, Word::Rejected { .. }), "{arc:?}");
     let said = Said { status: "REJECTED", code: None, extra_info: "parent rejected: it" };
     scene.service.change(|mood| mood.says = Some(said));
     assert_eq!(states(&scene, &first).map(|it| it.word), [Word::NotYet, Word::NotYet]);
