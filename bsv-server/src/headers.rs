@@ -29,11 +29,11 @@ pub fn open_headers(config: &Config) -> Result<Option<HeaderFollower>, HeaderFil
     Ok(Some(HeaderFollower::new(Arc::new(file), config.network, names.clone(), client())))
 }
 
-/// Opens a file. One that cannot be used is put aside: sources give headers again.
+/// Opens a file. One with other contents is put aside: sources give headers again.
 fn open_file(path: &Path, network: Network) -> Result<HeaderFile, HeaderFileError> {
     let open = || HeaderFile::open(path, network, &Checkpoint::of(network));
     let error = match open() {
-        Err(error) if !matches!(error, HeaderFileError::InUse(_)) => error,
+        Err(error @ HeaderFileError::OtherContents { .. }) => error,
         opened => return opened,
     };
     match put_aside(path) {

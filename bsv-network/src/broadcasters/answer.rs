@@ -23,7 +23,7 @@ pub enum Word {
     Open,
     /// The transaction breaks a rule. Another broadcaster may see that differently.
     Refused {
-        /// The code (460 to 476), if it has one. 465 and 473 say that the fee is too low.
+        /// The code (461 to 475), if it has one. 465 and 473 say that the fee is too low.
         code: Option<u16>,
         /// The words of the service, in one line of at most 200 bytes.
         reason: String,
@@ -78,37 +78,37 @@ impl Members {
             "SEEN_ON_NETWORK" | "SEEN_MULTIPLE_NODES" | "STUMP_PROCESSING" | "IMMUTABLE" => {
                 Word::Taken
             }
-            "DOUBLE_SPEND_ATTEMPTED" => self.rival(),
-            "REJECTED" => self.of_code(self.status),
+            "DOUBLE_SPEND_ATTEMPTED" => self.rival(txid),
+            "REJECTED" => self.of_code(self.status, txid),
             _ => Word::Open,
         };
         Answer { word, path: self.path(txid) }
     }
 
     /// What a refusal means, by its code.
-    pub(super) fn of_code(&self, code: Option<u16>) -> Word {
+    pub(super) fn of_code(&self, code: Option<u16>, txid: &Txid) -> Word {
         let reason = self.reason();
         if reason.starts_with(PARENT_REJECTED) {
             return Word::NotYet;
         }
         match code {
             // The code says nothing by itself.
-            Some(467) if self.words().is_none() => Word::Rejected { reason },
+            Some(467) if self.own_words().is_none() => Word::Rejected { reason },
             Some(461 | 463..=465 | 467..=469 | 471..=475) => Word::Refused { code, reason },
             Some(460 | 462) => Word::InputsUnknown,
-            Some(466) => self.rival(),
+            Some(466) => self.rival(txid),
             Some(476) => Word::NotYet,
             _ => Word::Rejected { reason },
         }
     }
 
     /// What a refusal of Arcade without a code means, if it is about the transaction.
-    pub(super) fn without_code(&self) -> Option<Word> {
+    pub(super) fn without_code(&self, txid: &Txid) -> Option<Word> {
         match self.error.as_deref()? {
             "failed to parse transaction" | "empty transaction" => {
                 Some(Word::Refused { code: None, reason: self.reason() })
             }
-            "transaction failed validation" => Some(self.of_code(None)),
+            "transaction failed validation" => Some(self.of_code(None, txid)),
             _ => None,
         }
     }
@@ -118,18 +118,20 @@ impl Members {
         self.status.filter(|code| (460..=476).contains(code))
     }
 
-    fn rival(&self) -> Word {
+    /// A rival. The transaction itself is none, whatever the service names.
+    fn rival(&self, txid: &Txid) -> Word {
         let named = self.competing_txs.iter().flatten().map(String::as_str);
         let told = self.extra_info.as_deref().and_then(|info| info.split_once(SPENT_BY));
         let told = told.and_then(|(_, rest)| rest.get(..TXID_DIGITS));
         let spenders = named.chain(told).filter_map(|text| text.parse().ok());
+        let spenders = spenders.filter(|spender| spender != txid);
         Word::Rival { spenders: spenders.take(MOST_SPENDERS).collect() }
     }
 
     fn path(&self, txid: &Txid) -> Option<Bump> {
         let bytes = hex_bytes(self.merkle_path.as_deref()?)?;
         let bump = Bump::from_bytes(&bytes).ok()?;
-        // A path that was made for another transaction of the block proves only that one.
+        // A path that was made for its sibling is about the sibling.
         let is_about_it = bump.txids().any(|marked| marked == *txid);
         is_about_it.then_some(bump)
     }
@@ -140,8 +142,15 @@ impl Members {
     }
 
     fn words(&self) -> Option<&str> {
-        let members = [&self.extra_info, &self.reason, &self.detail, &self.title, &self.error];
-        members.into_iter().flatten().map(String::as_str).find(|words| !words.is_empty())
+        let always_same = [&self.detail, &self.title, &self.error].into_iter().flatten();
+        let always_same = always_same.map(String::as_str).find(|words| !words.is_empty());
+        self.own_words().or(always_same)
+    }
+
+    /// The words about this transaction. The other members say the same with each refusal of a kind.
+    fn own_words(&self) -> Option<&str> {
+        let members = [&self.extra_info, &self.reason].into_iter().flatten();
+        members.map(String::as_str).find(|words| !words.is_empty())
     }
 }
 
@@ -225,7 +234,9 @@ mod tests {
     #[test]
     fn each_code_means_what_the_contract_says() {
         for code in 455..=480_u16 {
-            let word = answer(json!({ "txStatus": "REJECTED", "status": code })).word;
+            let title = "Generic error";
+            let body = json!({ "txStatus": "REJECTED", "status": code, "title": title });
+            let word = answer(body).word;
             let is_expected = match code {
                 461 | 463..=465 | 468 | 469 | 471..=475 => {
                     matches!(word, Word::Refused { code: Some(told), .. } if told == code)
@@ -255,6 +266,9 @@ mod tests {
             "competingTxs": [txid(2).to_string(), "nonsense"],
         });
         assert_eq!(answer(body).word, Word::Rival { spenders: vec![txid(2), txid(3)] });
+        let itself =
+            json!({ "txStatus": "REJECTED", "status": 466, "competingTxs": [txid(1).to_string()] });
+        assert_eq!(answer(itself).word, Word::Rival { spenders: Vec::new() });
         let cut =
             json!({ "txStatus": "REJECTED", "status": 466, "extraInfo": "already spent by tx ä" });
         assert_eq!(answer(cut).word, Word::Rival { spenders: Vec::new() });

@@ -52,7 +52,7 @@ pub enum BroadcasterError {
     Busy {
         /// The HTTP status.
         status: u16,
-        /// How long it wants to be left alone (`Retry-After`).
+        /// How long it wants to be left alone (`Retry-After`), for an hour at most.
         retry_after: Option<Duration>,
     },
     /// The answer makes no sense.
@@ -63,6 +63,8 @@ pub enum BroadcasterError {
 /// How long an answer may take, and how long it may be.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MOST_BYTES: usize = 16 << 20;
+/// The longest pause that a broadcaster may ask for.
+const MOST_PAUSE: Duration = Duration::from_secs(3_600);
 /// How deep the JSON of an answer may be.
 const MOST_DEPTH: usize = 32;
 
@@ -166,7 +168,15 @@ impl Broadcaster {
         let status = answer.status();
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let retry_after = retry_after.map(Duration::from_secs);
+        let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_PAUSE));
+        // What the body of these says, and whether it comes, does not matter.
+        match status.as_u16() {
+            code @ (401 | 403) => return Err(BroadcasterError::Unauthorized(code)),
+            code @ (408 | 409 | 413 | 429 | 500..) => {
+                return Err(BroadcasterError::Busy { status: code, retry_after });
+            }
+            _ => {}
+        }
         let mut body = Vec::new();
         while let Some(part) = answer.chunk().await.map_err(unreachable)? {
             if body.len() + part.len() > MOST_BYTES {
@@ -175,13 +185,7 @@ impl Broadcaster {
             }
             body.extend_from_slice(&part);
         }
-        match status.as_u16() {
-            code @ (401 | 403) => Err(BroadcasterError::Unauthorized(code)),
-            code @ (408 | 409 | 413 | 429 | 500..) => {
-                Err(BroadcasterError::Busy { status: code, retry_after })
-            }
-            _ => Ok(Read { status, body }),
-        }
+        Ok(Read { status, body })
     }
 
     /// What an answer about a transaction means.
@@ -197,8 +201,8 @@ impl Broadcaster {
         });
         let word = match (read.status.as_u16(), &members.tx_status) {
             (200..=299, Some(state)) if named.is_some() => return Ok(members.of_state(state, txid)),
-            (400..=499, _) if code.is_some() => Some(members.of_code(code)),
-            (400, _) if self.dialect == Dialect::Arcade => members.without_code(),
+            (400..=499, _) if code.is_some() => Some(members.of_code(code, txid)),
+            (400, _) if self.dialect == Dialect::Arcade => members.without_code(txid),
             _ => None,
         };
         let word = word.ok_or_else(|| read.nonsense("it says nothing about the transaction"))?;
