@@ -74,8 +74,8 @@ fn refusals_are_told_apart() {
     let first = scene.purse.spend(&[coin], vec![output(1_000)], FEE);
     let rival = scene.purse.spend(&[coin], vec![output(2_000)], FEE);
     let cheap = scene.purse.spend(&[scene.purse.coin()], vec![output(1_000)], 1);
-    send(&scene, &first);
-    send(&scene, &rival);
+    assert!(send(&scene, &first).iter().all(Result::is_ok));
+    assert!(words(send(&scene, &rival)).iter().all(|word| matches!(word, Word::Rival { .. })));
     for Answer { word, .. } in states(&scene, &rival) {
         assert_eq!(word, Word::Rival { spenders: vec![first.txid()] });
     }
