@@ -147,7 +147,7 @@ fn one_of_each() -> Vec<String> {
         ),
         line::<Owner>(&(), &[4; 20]),
         line::<FollowedTip>(&(), &FollowedBlock { height: block.height, hash: block.hash }),
-        line::<Reorganisations>(&(), &2),
+        line::<Reorganisations>(&(), &Reorganised { count: 2, is_under_way: true }),
         line::<CatchUp>(&(), &Some(899_000)),
         line::<Accounts>(&3, &AccountStart { last_invoice_before: 6, last_user_before: 0 }),
         line::<Rules>(
@@ -156,6 +156,7 @@ fn one_of_each() -> Vec<String> {
                 underpaid_tolerance: 10,
                 late: LatePayments::Accept,
                 zero_conf_limit: Some(1_000_000),
+                mined_blocks: 2,
             },
         ),
         line::<Watched>(&[6; 20], &path),
@@ -260,6 +261,7 @@ fn one_of_each() -> Vec<String> {
         line::<MinedAt>(&(900_000, 9), &()),
         line::<Attention>(&7, &()),
         line::<Contested>(&(7, 9), &900_000),
+        line::<Shallow>(&(900_000, 7, 9), &()),
     ]
 }
 

@@ -435,6 +435,11 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
             underpaid_tolerance: settings.underpaid_tolerance,
             late: settings.late_payments.into(),
             zero_conf_limit: settings.zero_conf_limit_satoshis,
+            mined_blocks: in_range(
+                "wallet.minedBlocks",
+                settings.mined_blocks.unwrap_or(1),
+                1..=100,
+            )?,
         },
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,

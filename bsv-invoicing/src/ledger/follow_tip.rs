@@ -2,38 +2,61 @@
 
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Engine, FollowedBlock, FollowedTip, Immature, WalletStoreError, try_all,
+    Engine, FollowedBlock, FollowedTip, Immature, Reorganisations, Reorganised, Shallow,
+    WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Command};
 use crate::model::receipt::ReceiptKey;
+use crate::model::time::Timestamp;
 
-/// How many outputs one step makes spendable.
-const MATURED_AT_ONCE: usize = 250;
+/// How many outputs one step makes spendable, and how many payments of invoices it counts.
+const AT_ONCE: usize = 250;
 
 /// Records the block up to which the wallet has followed and read the chain. With this block, the
 /// wallet finds a reorganisation even after a long pause. Outputs of coinbase transactions that are
-/// old enough now become spendable, a part of them in each step. A later block finds those that are
-/// left too.
+/// old enough now become spendable, and payments of invoices that are deep enough now count, a part of
+/// them in each step. A later block finds those that are left too.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowTip {
     /// The block.
     pub tip: FollowedBlock,
+    /// The time.
+    pub now: Timestamp,
 }
 
 impl Command for FollowTip {
-    /// Whether outputs may be left. The next step with the same block goes on.
+    /// Whether something may be left. The next step with the same block goes on.
     type Answer = bool;
 
     fn run(&self, books: &mut Books<'_>) -> Result<bool, WalletStoreError> {
         if books.rows.get::<FollowedTip>(&())? != Some(self.tip) {
             books.rows.put::<FollowedTip>((), &self.tip)?;
         }
+        let reorganised = books.rows.get::<Reorganisations>(&())?.unwrap_or_default();
+        if reorganised.is_under_way {
+            let over = Reorganised { is_under_way: false, ..reorganised };
+            books.rows.put::<Reorganisations>((), &over)?;
+        }
         let last = ReceiptKey { maker: u64::MAX, vout: u32::MAX };
         let old_enough = ..=(self.tip.height, last);
-        let matured = books.rows.first::<Immature>(old_enough, Ascending, MATURED_AT_ONCE)?;
-        let is_full = matured.len() == MATURED_AT_ONCE;
+        let matured = books.rows.first::<Immature>(old_enough, Ascending, AT_ONCE)?;
+        let are_matured = matured.len() < AT_ONCE;
         try_all(matured, |((height, key), ())| books.mature(height, key))?;
-        Ok(is_full)
+        Ok(!(books.count_deep(self.tip.height, self.now)? && are_matured))
+    }
+}
+
+impl Books<'_> {
+    /// Counts payments of invoices whose blocks are deep enough under a tip of this height. Returns
+    /// whether these were all.
+    fn count_deep(&mut self, tip: u32, now: Timestamp) -> Result<bool, WalletStoreError> {
+        let Some(deep) = tip.checked_sub(self.rules.mined_blocks - 1) else { return Ok(true) };
+        let deep = ..=(deep, u64::MAX, u64::MAX);
+        let counted = self.rows.first::<Shallow>(deep, Ascending, AT_ONCE)?;
+        let are_all = counted.len() < AT_ONCE;
+        let at = self.next_event_at(now);
+        try_all(counted, |((_, invoice, number), ())| self.count_anew(invoice, number, at))?;
+        Ok(are_all)
     }
 }
 

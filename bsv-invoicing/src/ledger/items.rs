@@ -7,13 +7,13 @@ use crate::ledger::attention::needs_attention;
 use crate::ledger::coin_choice::place;
 use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
 use crate::ledger::figures::Figures;
-use crate::ledger::recount::Standing;
+use crate::ledger::recount::{Standing, is_shallow};
 use crate::ledger::refunds::lasting_refunds;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AllFigures, Attention, Contested, Counted, Engine, FollowedTransactions, Incoming, Invoices,
     Kind, Marked, MinedAt, Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    RowsOf, Spendable, Spends, Transactions, WalletStoreError, Wishes, try_all,
+    RowsOf, Shallow, Spendable, Spends, Transactions, WalletStoreError, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
@@ -124,6 +124,8 @@ pub struct LedgerInvoice {
     pub received: Received,
     /// The same sums, from the payments themselves.
     pub recounted: Received,
+    /// How many of these payments the list of those in blocks that are not deep enough has.
+    pub shallow: u64,
     /// Whether these payments and the wishes of their payers are listed, those that the network no
     /// longer shows, and the invoice itself if it may need a decision.
     pub is_listed: bool,
@@ -158,6 +160,8 @@ pub struct LedgerTotals {
     pub payments: u64,
     /// How many entries the lists of payments that count have.
     pub counted: u64,
+    /// How many entries the list of payments in blocks that are not deep enough has.
+    pub shallow: u64,
     /// How many entries the lists of wishes for refunds have.
     pub wishes: u64,
 }
@@ -224,6 +228,9 @@ where
         let next_counted =
             |(invoice, height, number): &(u64, u32, u64)| (*invoice, *height, number + 1);
         counts.counted = count::<Counted>(rows, PAGE, (0, 0, 0), next_counted)?;
+        let next_shallow =
+            |(height, invoice, number): &(u32, u64, u64)| (*height, *invoice, number + 1);
+        counts.shallow = count::<Shallow>(rows, PAGE, (0, 0, 0), next_shallow)?;
         step(
             &mut result,
             LedgerItem::Totals(LedgerTotals {
@@ -388,6 +395,7 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
         is_marked: rows.get::<Marked>(&number)?.is_some(),
         received: rows.get::<ReceivedFor>(&number)?.unwrap_or_default(),
         recounted: Received::default(),
+        shallow: 0,
         is_listed: true,
     };
     let (mut from, mut last_wish) = (0, None);
@@ -397,8 +405,10 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
         for ((_, maker), paid) in page {
             from = maker.saturating_add(1);
             let record = rows.get::<Transactions>(&maker)?;
-            let standing = record.and_then(|record| Some((record, Standing::of(&record)?)));
-            let Some((record, standing)) = standing else { continue };
+            let Some(record) = record else { continue };
+            let is_shallow = is_shallow(rows, number, maker, &record)?;
+            let Some(standing) = Standing::of(&record, is_shallow) else { continue };
+            item.shallow += u64::from(is_shallow);
             item.recounted.add(standing, paid.satoshis, record.at >= invoice.expires_at);
             item.is_listed &= rows.get::<Counted>(&(number, standing.height, maker))?.is_some();
             let contested = rows.get::<Contested>(&(number, maker))?;

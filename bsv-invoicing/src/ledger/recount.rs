@@ -6,7 +6,7 @@ use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds,
-    WalletStoreError, Wishes,
+    Reorganisations, Shallow, WalletStoreError, Wishes,
 };
 use crate::model::event::EventKind;
 use crate::model::outgoing::OutgoingRecord;
@@ -33,13 +33,14 @@ pub(crate) enum Slot {
 }
 
 impl Standing {
-    /// How a payment by this transaction counts, if it counts.
-    pub(crate) fn of(record: &TransactionRecord) -> Option<Self> {
+    /// How a payment by this transaction counts, if it counts. `is_shallow` tells whether its block is
+    /// not deep enough for the invoice.
+    pub(crate) fn of(record: &TransactionRecord, is_shallow: bool) -> Option<Self> {
         let block = record.state.block();
         let slot = match (block, record.shown) {
-            (Some(_), _) => Slot::Mined,
-            (None, ShownAs::Mined) => Slot::Unmined,
-            (None, _) => Slot::Unconfirmed,
+            (Some(_), _) if !is_shallow => Slot::Mined,
+            (_, ShownAs::Mined) => Slot::Unmined,
+            _ => Slot::Unconfirmed,
         };
         let standing = Self {
             slot,
@@ -113,6 +114,46 @@ pub(crate) struct Payment {
 }
 
 impl Books<'_> {
+    /// How a payment counts before and after a change of its transaction. What lies in a block that is
+    /// not deep enough for the invoice is listed as shallow from now on, and nothing else.
+    pub(crate) fn standings(
+        &mut self,
+        payment: &Payment,
+        (before, after): (&TransactionRecord, &TransactionRecord),
+    ) -> Result<[Option<Standing>; 2], WalletStoreError> {
+        let key = |height| (height, payment.invoice, payment.transaction);
+        let was_shallow = is_shallow(&self.rows, payment.invoice, payment.transaction, before)?;
+        let shallow_at = self.shallow_block(payment.invoice, after)?;
+        if let Some(block) = before.state.block().filter(|_| was_shallow)
+            && shallow_at != Some(block.height)
+        {
+            self.rows.remove::<Shallow>(key(block.height))?;
+        }
+        if let Some(height) = shallow_at {
+            self.rows.put::<Shallow>(key(height), &())?;
+        }
+        Ok([Standing::of(before, was_shallow), Standing::of(after, shallow_at.is_some())])
+    }
+
+    /// The height of the block that holds a payment, if it is not deep enough for the invoice.
+    fn shallow_block(
+        &self,
+        invoice: u64,
+        record: &TransactionRecord,
+    ) -> Result<Option<u32>, WalletStoreError> {
+        let Some(block) = record.state.block().filter(|_| self.rules.mined_blocks > 1) else {
+            return Ok(None);
+        };
+        let invoice = self.rows.get::<Invoices>(&invoice)?;
+        if !invoice.is_some_and(|invoice| self.rules.needs_block(invoice.satoshis)) {
+            return Ok(None);
+        }
+        let deep_at = block.height.saturating_add(self.rules.mined_blocks - 1);
+        let reorganised = self.rows.get::<Reorganisations>(&())?.unwrap_or_default();
+        let is_deep = !reorganised.is_under_way && followed_height(&self.rows)? >= deep_at;
+        Ok((!is_deep).then_some(block.height))
+    }
+
     /// Counts the payments of an invoice anew. Returns the sums before, and those after, which the
     /// caller stores.
     pub(crate) fn recount(
@@ -217,6 +258,19 @@ impl Books<'_> {
         let beside = [before?, after?].map(|it| it.first().map(|(key, ())| *key));
         let [before, after] = beside.each_ref().map(wish);
         Ok([before?, after?])
+    }
+}
+
+/// Whether a payment is listed as one in a block that is not deep enough for the invoice.
+pub(crate) fn is_shallow(
+    rows: &dyn Engine,
+    invoice: u64,
+    number: u64,
+    record: &TransactionRecord,
+) -> Result<bool, WalletStoreError> {
+    match record.state.block() {
+        Some(block) => Ok(rows.get::<Shallow>(&(block.height, invoice, number))?.is_some()),
+        None => Ok(false),
     }
 }
 

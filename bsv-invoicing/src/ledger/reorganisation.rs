@@ -1,7 +1,7 @@
 //! Reorganisations that the wallet has followed. A block may have left the main chain since a proof
 //! was checked against its header.
 
-use crate::ledger::rows::{Engine, Reorganisations, WalletStoreError};
+use crate::ledger::rows::{Engine, Reorganisations, Reorganised, WalletStoreError};
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::transaction::Proof;
 
@@ -15,8 +15,8 @@ impl Command for FollowReorganisation {
     type Answer = ();
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
-        let followed = GetReorganisations.run(&books.rows)?;
-        books.rows.put::<Reorganisations>((), &(followed + 1))
+        let count = GetReorganisations.run(&books.rows)? + 1;
+        books.rows.put::<Reorganisations>((), &Reorganised { count, is_under_way: true })
     }
 }
 
@@ -28,7 +28,7 @@ impl Query for GetReorganisations {
     type Answer = u64;
 
     fn run(self, rows: &dyn Engine) -> Result<u64, WalletStoreError> {
-        Ok(rows.get::<Reorganisations>(&())?.unwrap_or_default())
+        Ok(rows.get::<Reorganisations>(&())?.unwrap_or_default().count)
     }
 }
 

@@ -10,7 +10,7 @@ use bsv_tx::Txid;
 use thiserror::Error;
 
 pub use crate::ledger::codec::{Damaged, Row, RowKey};
-pub use crate::model::stored::{AccountStart, FollowedBlock, Paid, RescanFrom};
+pub use crate::model::stored::{AccountStart, FollowedBlock, Paid, Reorganised, RescanFrom};
 
 use crate::ledger::Refusal;
 use crate::ledger::events::EventRow;
@@ -360,8 +360,8 @@ kinds! {
     Owner = 14, "owner": () => [u8; 20];
     /// The block up to which the wallet has followed the chain.
     FollowedTip = 15, "followed_tip": () => FollowedBlock;
-    /// How many reorganisations the wallet has followed.
-    Reorganisations = 16, "reorganisations": () => u64;
+    /// The reorganisations that the wallet has followed.
+    Reorganisations = 16, "reorganisations": () => Reorganised;
     /// Present if the books are an earlier copy: the height up to which they had followed the
     /// chain, if it is known.
     CatchUp = 17, "catch_up": () => Option<u32>;
@@ -450,6 +450,9 @@ kinds! {
     /// Number of an invoice, and number of a transaction that counts as its payment and that the
     /// network no longer shows, to the height up to which the chain was followed when that began.
     Contested = 54, "contested": (u64, u64) => u32;
+    /// Height of the block of a payment that does not count yet because its block is not deep enough,
+    /// number of the invoice, and number of the transaction.
+    Shallow = 55, "shallow": (u32, u64, u64) => ();
 }
 
 /// Stands for the height of a payment that is in no block.

@@ -4,9 +4,10 @@ use bsv_store::KeyEvent;
 
 use crate::ledger::attention::needs_attention;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
-use crate::ledger::recount::{Payment, Standing};
+use crate::ledger::recount::Payment;
 use crate::ledger::rows::{
-    Engine, Expiries, Invoices, Marked, NewAuditEntry, ReceivedFor, Rules, WalletStoreError,
+    Damaged, Engine, Expiries, Incoming, Invoices, Marked, NewAuditEntry, Paid, ReceivedFor, Rules,
+    WalletStoreError,
 };
 use crate::ledger::{Books, Command, Query, Refusal};
 use crate::model::event::EventKind;
@@ -84,6 +85,22 @@ impl Command for MarkPaid {
 }
 
 impl Books<'_> {
+    /// Counts a payment of an invoice anew because its block is deep enough now.
+    pub(crate) fn count_anew(
+        &mut self,
+        invoice: u64,
+        transaction: u64,
+        at: Timestamp,
+    ) -> Result<(), WalletStoreError> {
+        let record = self.transaction(transaction)?;
+        let paid = self.rows.get::<Incoming>(&(invoice, transaction))?;
+        let Paid { satoshis, .. } =
+            paid.ok_or_else(|| Damaged::missing("a payment of an invoice"))?;
+        let told = [Some(EventKind::InvoiceSumsChanged), None];
+        let payment = Payment { transaction, invoice, satoshis, told };
+        self.recount_invoice(&payment, (&record, &record), false, at)
+    }
+
     /// Counts the payments of an invoice anew after the state of a transaction that pays it has
     /// changed, and writes the events.
     pub(crate) fn recount_invoice(
@@ -93,7 +110,7 @@ impl Books<'_> {
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let standings @ [old, new] = [before, after].map(Standing::of);
+        let standings @ [old, new] = self.standings(payment, (before, after))?;
         let has_changed = old.map(|it| it.slot) != new.map(|it| it.slot) || was_in_flight;
         if !has_changed && old == new && payment.told.iter().all(Option::is_none) {
             return Ok(());

@@ -16,10 +16,11 @@ pub struct Counting {
     /// The part that has never been in a block of the main chain.
     #[n(0)]
     pub unconfirmed: u64,
-    /// The part that was in a block, which has left the main chain.
+    /// The part that was in a block, which has left the main chain, or whose block is not yet deep
+    /// enough for the invoice: see [`mined_blocks`](PaymentRules::mined_blocks).
     #[n(1)]
     pub unmined: u64,
-    /// The part that is in blocks of the main chain.
+    /// The part that is in blocks of the main chain, deep enough.
     #[n(2)]
     pub mined: u64,
 }
@@ -80,7 +81,7 @@ pub enum LatePayments {
 }
 
 /// The rules that decide whether an invoice is paid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PaymentRules {
     /// How much may be missing, in satoshis. Never more than 1 % of the invoice may be missing.
     #[n(0)]
@@ -91,6 +92,21 @@ pub struct PaymentRules {
     /// For invoices above this amount, in satoshis, only payments in blocks count.
     #[n(2)]
     pub zero_conf_limit: Option<u64>,
+    /// How many confirmations such a payment needs before it counts. The first one is its block, so
+    /// this is at least 1.
+    #[n(3)]
+    pub mined_blocks: u32,
+}
+
+impl Default for PaymentRules {
+    fn default() -> Self {
+        Self {
+            underpaid_tolerance: 0,
+            late: LatePayments::default(),
+            zero_conf_limit: None,
+            mined_blocks: 1,
+        }
+    }
 }
 
 impl Counting {
@@ -99,12 +115,12 @@ impl Counting {
         self.outside_blocks().saturating_add(self.mined)
     }
 
-    /// The sum of the parts that are in no block.
+    /// The sum of the parts that are in no block, or not deep enough.
     pub fn outside_blocks(self) -> u64 {
         self.unconfirmed.saturating_add(self.unmined)
     }
 
-    /// The same amount, where what was in a block counts as if it still were.
+    /// The same amount, where what was in any block counts as if it were in a deep one.
     fn once_mined(self) -> Self {
         Self { unmined: 0, mined: self.mined.saturating_add(self.unmined), ..self }
     }
@@ -140,12 +156,12 @@ impl Received {
         self.refunded.max(sent).max(accepted).saturating_sub(self.sum())
     }
 
-    /// The same payments, where what was in a block counts as if it still were.
+    /// The same payments, where what was in any block counts as if it were in a deep one.
     fn once_mined(self) -> Self {
         Self { in_time: self.in_time.once_mined(), late: self.late.once_mined(), ..self }
     }
 
-    /// The sum that is in no block.
+    /// The sum that is in no block, or not deep enough.
     pub fn outside_blocks(self) -> u64 {
         self.in_time.outside_blocks().saturating_add(self.late.outside_blocks())
     }
@@ -224,7 +240,7 @@ pub struct InvoiceSums {
     /// invoice is paid.
     pub waiting: u64,
     /// The part of `received` that counts towards the invoice: not what came late, and above
-    /// [`zero_conf_limit`](PaymentRules::zero_conf_limit) only what is in blocks.
+    /// [`zero_conf_limit`](PaymentRules::zero_conf_limit) only what is deep enough in blocks.
     pub counted: u64,
     /// What was refunded or is being refunded.
     pub refunded: u64,
@@ -236,7 +252,7 @@ pub struct InvoiceSums {
     /// What a refund sends back if it names no amount: what was received beyond the amount, or
     /// everything if the invoice has expired, less what was refunded.
     pub surplus: u64,
-    /// The part of `received` that is in no block.
+    /// The part of `received` that is in no block, or not deep enough for the invoice.
     pub outside_blocks: u64,
     /// What its owner does next.
     pub next: NextStep,
@@ -249,8 +265,8 @@ pub enum NextStep {
     AwaitPayment,
     /// A part was sent, and this much is missing.
     AwaitRest(u64),
-    /// Everything was sent, and counts once it is in a block.
-    AwaitBlock,
+    /// Everything was sent, and counts once it has this many confirmations.
+    AwaitBlock(u32),
     /// What was sent has a fee that may be too low, and counts once it is in a block.
     AwaitLowFee,
     /// The network does not show a payment: one that it has shown before, or the one that was offered
@@ -286,7 +302,7 @@ impl NextStep {
     fn of(
         invoice: &Invoice,
         sums: &InvoiceSums,
-        (of, missing): (StoredSums, u64),
+        (of, missing, mined_blocks): (StoredSums, u64, u32),
         now: Timestamp,
     ) -> Self {
         let StoredSums { received, waiting, contested_for } = of;
@@ -311,7 +327,7 @@ impl NextStep {
                 match since.after(UNMINED_PERIOD) <= now {
                     true if is_worth_sending(left) => Self::DecideUnmined(left),
                     _ if waiting > 0 => Self::AwaitLowFee,
-                    _ => Self::AwaitBlock,
+                    _ => Self::AwaitBlock(mined_blocks),
                 }
             }
             InvoiceState::Expired if is_worth_sending(left) => match received.late.sum() {
@@ -347,8 +363,12 @@ impl fmt::Display for NextStep {
         match self {
             Self::AwaitPayment => f.write_str("wait for the payment"),
             Self::AwaitRest(due) => write!(f, "wait for the rest: {due} satoshis"),
-            Self::AwaitBlock => f.write_str(
+            Self::AwaitBlock(1) => f.write_str(
                 "wait for a block: everything was sent, and counts once it is in a block",
+            ),
+            Self::AwaitBlock(mined_blocks) => write!(
+                f,
+                "wait for blocks: everything was sent, and counts once it has {mined_blocks} confirmations"
             ),
             Self::AwaitLowFee => f.write_str(
                 "wait for a block: what was sent has a low fee, and counts once it is in a block",
@@ -416,7 +436,8 @@ impl PaymentRules {
             outside_blocks: received.outside_blocks(),
             next: NextStep::NothingPaid,
         };
-        sums.next = NextStep::of(invoice, &sums, (of, missing), now);
+        let mined_blocks = if self.needs_block(satoshis) { self.mined_blocks } else { 1 };
+        sums.next = NextStep::of(invoice, &sums, (of, missing, mined_blocks), now);
         sums
     }
 }
@@ -520,7 +541,7 @@ mod tests {
         assert_eq!(next(contested, 0, 5), NextStep::AwaitNetwork);
         assert_eq!(next(received(500, 0, 0), 0, 5), NextStep::DecideUnderpaid(500));
         assert_eq!(next(received(500, 0, 2), 0, 5), NextStep::DecideLate(502));
-        assert_eq!(next(received(2000, 0, 0), 0, day - 1), NextStep::AwaitBlock);
+        assert_eq!(next(received(2000, 0, 0), 0, day - 1), NextStep::AwaitBlock(1));
         assert_eq!(next(received(2000, 0, 0), 0, day), NextStep::DecideUnmined(2000));
         assert_eq!(next(received(500, 0, 0), 1500, day - 1), NextStep::AwaitLowFee);
         assert_eq!(next(received(500, 0, 0), 1500, day), NextStep::DecideUnmined(500));

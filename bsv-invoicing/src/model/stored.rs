@@ -28,6 +28,18 @@ pub struct FollowedBlock {
     pub hash: BlockHash,
 }
 
+/// The reorganisations that the wallet has followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Reorganised {
+    /// How many there were.
+    #[n(0)]
+    pub count: u64,
+    /// Whether the chain was not yet followed to a tip after the last one. The height of the last
+    /// followed block then says nothing about the depth of other blocks.
+    #[n(1)]
+    pub is_under_way: bool,
+}
+
 /// The place from which on blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum RescanFrom {

@@ -257,6 +257,7 @@ impl Books {
     fn add_invoice(&mut self, it: &LedgerInvoice) {
         let LedgerInvoice { number, received, recounted, .. } = it;
         self.counted.counted += recounted.payments;
+        self.counted.shallow += it.shallow;
         self.counted.wishes += recounted.wishes;
         if it.is_paid && !it.is_marked && recounted.payments == 0 {
             let difference = format!("invoice {number} is paid, but has no payment that counts");
@@ -333,6 +334,7 @@ impl Books {
             ("mined transactions", kept.mined, counted.mined),
             ("payments of invoices", kept.payments, counted.payments),
             ("payments that count", kept.counted, counted.counted),
+            ("payments that are not deep enough", kept.shallow, counted.shallow),
             ("wishes for refunds", kept.wishes, counted.wishes),
         ] {
             if kept != counted {

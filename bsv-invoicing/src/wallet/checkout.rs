@@ -33,7 +33,7 @@ pub struct Checkout {
     /// too low, in satoshis. It is 0 once the invoice is paid.
     pub waiting: u64,
     /// What the payer must still send, in satoshis. It is 0 if the invoice is not pending, and also
-    /// once everything was sent and only a block is missing.
+    /// once everything was sent and only blocks are missing.
     pub due: u64,
     /// The part of `paid` that counts towards the invoice, in satoshis.
     pub counted: u64,
@@ -50,15 +50,15 @@ pub struct Checkout {
     pub further_txids: u64,
     /// Until when it can be paid.
     pub expires_at: Timestamp,
-    /// Whether it is paid and all its payments are in blocks.
+    /// Whether it is paid and all its payments are deep enough in blocks.
     pub is_mined: bool,
-    /// Whether a payment counts only once it is in a block.
-    pub needs_block: bool,
+    /// How many confirmations a payment needs before it counts. `None` if it need not be in a block.
+    pub mined_blocks: Option<u32>,
 }
 
 impl Checkout {
     /// Whether the payer has nothing more to wait for: the invoice is paid, and all its payments
-    /// are in blocks. An invoice that its owner has marked as paid may have no payments.
+    /// are deep enough in blocks. An invoice that its owner has marked as paid may have no payments.
     pub fn is_final(&self) -> bool {
         self.state == InvoiceState::Paid && (self.is_mined || self.paid == 0)
     }
@@ -78,7 +78,8 @@ impl Wallet {
             }
             InvoiceState::Pending | InvoiceState::Expired => (Vec::new(), 0),
         };
-        let needs_block = self.settings.payment_rules.needs_block(invoice.satoshis);
+        let rules = self.settings.payment_rules;
+        let mined_blocks = rules.needs_block(invoice.satoshis).then_some(rules.mined_blocks);
         let Invoice { number, id, satoshis, reference, description, expires_at, .. } = invoice;
         Ok(Checkout {
             number,
@@ -98,7 +99,7 @@ impl Wallet {
             further_txids,
             expires_at,
             is_mined: is_paid && sums.outside_blocks == 0 && sums.received > 0,
-            needs_block,
+            mined_blocks,
         })
     }
 

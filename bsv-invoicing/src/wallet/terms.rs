@@ -9,7 +9,12 @@ use crate::wallet::Wallet;
 use crate::wallet::pay::draft::url_of_invoice;
 
 /// The addition to the memo of an invoice for which only payments in blocks count.
-const COUNTS_IN_A_BLOCK: &str = " (a payment counts once it is in a block)";
+fn counts_once(mined_blocks: u32) -> String {
+    match mined_blocks {
+        1 => " (a payment counts once it is in a block)".to_owned(),
+        count => format!(" (a payment counts once it has {count} confirmations)"),
+    }
+}
 
 impl Wallet {
     /// The terms of an invoice that can be paid.
@@ -20,8 +25,9 @@ impl Wallet {
         let script = self.show_destination(invoice.number).await?;
         let received = self.store.get(GetReceivedSum(invoice.number)).await?;
         let mut memo = invoice.description.clone().unwrap_or_else(|| description.clone());
-        if self.settings.payment_rules.needs_block(invoice.satoshis) {
-            memo.push_str(COUNTS_IN_A_BLOCK);
+        let rules = self.settings.payment_rules;
+        if rules.needs_block(invoice.satoshis) {
+            memo.push_str(&counts_once(rules.mined_blocks));
         }
         let rate = FeeRate { satoshis: self.quoted_fee_rate(), bytes: 1000 };
         Ok(Terms {

@@ -11,8 +11,8 @@ use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
 use bsv_invoicing::ledger::rows::{
     AllFigures, Attention, Contested, Counted, Engine, Events, Expiries, FollowedTransactions,
     InFlight, Incoming, Invoices, Messages, MinedAt, OUTSIDE_BLOCKS, Outgoing, Paid, PostingUrls,
-    Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Spendable, Spends,
-    TransactionNumbers, Transactions, Wishes,
+    Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Shallow, Spendable,
+    Spends, TransactionNumbers, Transactions, Wishes,
 };
 use bsv_invoicing::movements::MovementQuery;
 use bsv_invoicing::receiving::ReceiptKey;
@@ -157,6 +157,10 @@ fn check_counting(rows: &MemoryRows, told: &Told) {
         (invoice, height, number)
     });
     same_set(rows.all::<Counted>().into_keys(), counted, "which payments count");
+    let shallow = counting().filter(|(invoice, _, it)| told.is_shallow_for(*invoice, it));
+    let shallow = shallow
+        .filter_map(|(invoice, number, it)| Some((it.state.block()?.height, invoice, number)));
+    same_set(rows.all::<Shallow>().into_keys(), shallow, "payments that are not deep enough");
     let wishes = counting().filter(|(.., it)| it.wish.is_some());
     let wishes = wishes.map(|(invoice, number, _)| (invoice, number));
     same_set(rows.all::<Wishes>().into_keys(), wishes, "wishes that count");

@@ -33,9 +33,10 @@ fn after_any_steps_the_books_agree_with_the_model() {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
     let limit = prop::option::of(500_u64..6_000);
+    let steps = prop::collection::vec(steps::step(), 1..=80);
     TestRunner::new(config)
-        .run(&(limit, prop::collection::vec(steps::step(), 1..=80)), |(limit, steps)| {
-            let mut world = World::with_limit(limit);
+        .run(&(limit, 1_u32..=3, steps), |(limit, mined_blocks, steps)| {
+            let mut world = World::with_limit(limit, mined_blocks);
             for step in steps {
                 world.take(step);
             }

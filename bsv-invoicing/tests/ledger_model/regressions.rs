@@ -28,7 +28,7 @@ fn run(steps: &[Step]) {
 
 /// The same with the limit above which only payments in blocks count.
 fn run_with_limit(limit: Option<u64>, steps: &[Step]) {
-    let mut world = World::with_limit(limit);
+    let mut world = World::with_limit(limit, 1);
     steps.iter().for_each(|step| world.take(step.clone()));
 }
 

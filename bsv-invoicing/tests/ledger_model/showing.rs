@@ -151,7 +151,7 @@ impl World {
     }
 
     pub(crate) fn follow_reorganisation(&mut self, lost: Vec<BlockPlace>) {
-        self.execute(&FollowReorganisation, |_, _| ()).unwrap();
+        self.execute(&FollowReorganisation, |world, _| world.told.is_reorganising = true).unwrap();
         lost.into_iter().for_each(|block| self.forget(block));
     }
 
@@ -276,8 +276,8 @@ impl World {
         let BlockPlace { hash, height } = self.network.new_block_after(blocks.max(missing));
         self.drop_bytes_after(GetLong::begin(self.told.followed), height);
         let tip = FollowedBlock { height, hash };
-        self.execute(&FollowTip { tip }, |world, _| {
-            world.told.followed = Some(height);
+        self.execute(&FollowTip { tip, now: self.now() }, |world, _| {
+            world.told.follow(height);
             world.told.drop_bytes(&world.network);
         })
         .unwrap();

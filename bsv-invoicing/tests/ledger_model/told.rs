@@ -10,7 +10,7 @@ use bsv_invoicing::invoices::{PaymentRules, Received};
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::sending::OutgoingPurpose;
 use bsv_invoicing::transactions::{
-    COINBASE_MATURITY, FollowedUntil, Purpose, ShownAs, TransactionState,
+    BlockPlace, COINBASE_MATURITY, FollowedUntil, Purpose, ShownAs, TransactionState,
 };
 
 use crate::network::Network;
@@ -58,6 +58,8 @@ pub(crate) struct Entry {
     /// The height up to which the chain was followed when the network stopped showing it.
     pub(crate) contested_since: Option<u32>,
     pub(crate) proofs: u32,
+    /// Whether it is in a block that is not deep enough for invoices above the limit.
+    pub(crate) is_shallow: bool,
     pub(crate) are_bytes_dropped: bool,
 }
 
@@ -147,6 +149,8 @@ pub(crate) struct Told {
     pub(crate) reservations: BTreeMap<u64, BTreeSet<ReceiptKey>>,
     /// The height up to which the chain was followed.
     pub(crate) followed: Option<u32>,
+    /// Whether a reorganisation was found, and the chain was not followed to its tip yet.
+    pub(crate) is_reorganising: bool,
 }
 
 impl Told {
@@ -178,6 +182,7 @@ impl Told {
             until,
             contested_since: None,
             proofs,
+            is_shallow: false,
             are_bytes_dropped: false,
         };
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
@@ -239,9 +244,15 @@ impl Told {
 
     pub(crate) fn set(&mut self, number: u64, new: TransactionState, at: Timestamp) {
         let followed = self.followed.unwrap_or(0);
+        let is_shallow = match new {
+            TransactionState::Mined(block) => {
+                self.rules.mined_blocks > 1 && (self.is_reorganising || !self.is_deep(block))
+            }
+            _ => false,
+        };
         let entry = self.entries.get_mut(&number).unwrap();
         let was_lost = is_lost(entry.state);
-        entry.state = new;
+        (entry.state, entry.is_shallow) = (new, is_shallow);
         entry.contested_since = match new {
             TransactionState::Contested { .. } => entry.contested_since.or(Some(followed)),
             _ => None,
@@ -274,6 +285,33 @@ impl Told {
         {
             self.settle(invoice);
         }
+    }
+
+    /// Whether a block is deep enough for invoices above the limit.
+    fn is_deep(&self, block: BlockPlace) -> bool {
+        self.followed.unwrap_or(0) + 1 >= block.height + self.rules.mined_blocks
+    }
+
+    /// The wallet has followed the chain to this height.
+    pub(crate) fn follow(&mut self, height: u32) {
+        (self.followed, self.is_reorganising) = (Some(height), false);
+        let shallow = self.entries.iter().filter(|(_, it)| it.is_shallow);
+        let deep = shallow.filter(|(_, it)| it.state.block().is_some_and(|it| self.is_deep(it)));
+        for number in deep.map(|(number, _)| *number).collect::<Vec<_>>() {
+            let entry = self.entries.get_mut(&number).unwrap();
+            entry.is_shallow = false;
+            let paid = entry.outputs.values().filter_map(|it| it.invoice);
+            for invoice in paid.collect::<BTreeSet<_>>() {
+                self.settle(invoice);
+            }
+        }
+    }
+
+    /// Whether a payment by this transaction does not count for the invoice because its block is not
+    /// deep enough.
+    pub(crate) fn is_shallow_for(&self, invoice: u64, it: &Entry) -> bool {
+        let limit = self.rules.zero_conf_limit;
+        it.is_shallow && limit.is_some_and(|limit| self.invoices[&invoice].satoshis > limit)
     }
 
     /// The invoice that a transaction refunds.
@@ -472,7 +510,9 @@ impl Told {
             }
             let it = if maker.at < end { &mut received.in_time } else { &mut received.late };
             match (maker.state, maker.shown) {
-                (TransactionState::Mined(_), _) => it.mined += output.satoshis,
+                (TransactionState::Mined(_), _) if !self.is_shallow_for(invoice, maker) => {
+                    it.mined += output.satoshis;
+                }
                 (_, ShownAs::Mined) => it.unmined += output.satoshis,
                 _ => it.unconfirmed += output.satoshis,
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use bsv_invoicing::Timestamp;
 use bsv_invoicing::coins::{KeyPath, Selection};
+use bsv_invoicing::invoices::PaymentRules;
 use bsv_invoicing::ledger::rows::{
     AllFigures, Proofs, Reorganisations, Reservations, Transactions,
 };
@@ -53,10 +54,12 @@ pub(crate) fn pick<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
 }
 
 impl World {
-    /// A wallet where only payments in blocks count for invoices above a limit, if there is one.
-    pub(crate) fn with_limit(zero_conf_limit: Option<u64>) -> Self {
+    /// A wallet where only payments with so many confirmations count for invoices above a limit, if
+    /// there is one.
+    pub(crate) fn with_limit(zero_conf_limit: Option<u64>, mined_blocks: u32) -> Self {
         let mut world = Self::default();
-        world.told.rules.zero_conf_limit = zero_conf_limit;
+        world.told.rules =
+            PaymentRules { zero_conf_limit, mined_blocks, ..PaymentRules::default() };
         world.rows.apply(&SetRules { rules: world.told.rules });
         world
     }
@@ -265,7 +268,7 @@ pub(crate) fn checked(rows: &MemoryRows, block: BlockPlace) -> CheckedProof {
 
 /// How many reorganisations the wallet has followed.
 pub(crate) fn followed(rows: &MemoryRows) -> u64 {
-    rows.get::<Reorganisations>(&()).unwrap_or_default()
+    rows.get::<Reorganisations>(&()).unwrap_or_default().count
 }
 
 pub(crate) fn proof(block: BlockPlace) -> Proof {

@@ -35,6 +35,7 @@ pub(super) async fn settlements(store: &impl WalletStore) {
     store.refuse(offered.number, at(1)).await.unwrap();
     let tip = |height| FollowTip {
         tip: FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) },
+        now: at(0),
     };
     store.execute(tip(9)).await.unwrap();
     let parts = [1, 2].map(|salt| paying_invoices(&[(1, 100)], salt));
@@ -74,6 +75,7 @@ pub(super) async fn rules(store: &impl WalletStore) {
         underpaid_tolerance: 10,
         late: LatePayments::Accept,
         zero_conf_limit: Some(5),
+        mined_blocks: 3,
     };
     store.execute(SetRules { rules }).await.unwrap();
     assert_eq!(store.get(GetRules).await.unwrap(), rules);

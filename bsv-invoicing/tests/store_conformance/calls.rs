@@ -142,7 +142,7 @@ calls! {
     execute: unfollow(transaction: u64) -> () = Unfollow { transaction };
     execute: mark_read(transaction: u64, sequence: u32, is_read: bool) -> bool =
         MarkRead { transaction, sequence, is_read };
-    execute: follow_tip(tip: FollowedBlock) -> bool = FollowTip { tip };
+    execute: follow_tip(tip: FollowedBlock) -> bool = FollowTip { tip, now: Timestamp::from_micros(0) };
     execute: reserve(payment: Reserve) -> Reserved = payment;
     execute: release(reservation: u64) -> () = Release { reservation };
     execute: join(after: Option<Task>) -> Option<Task> = Join { after };

@@ -56,7 +56,7 @@ async fn follow(store: &impl WalletStore, height: u32) {
     let followed = store.followed_tip().await.unwrap().map(|tip| tip.height);
     drop_after(store, GetLong::begin(followed), height).await;
     let tip = FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) };
-    store.execute(FollowTip { tip }).await.unwrap();
+    store.execute(FollowTip { tip, now: at(0) }).await.unwrap();
 }
 
 /// Whether the bytes of a transaction are dropped. All answers must agree about that.

@@ -132,6 +132,7 @@ pub(super) async fn by_rules(store: &impl WalletStore) {
         underpaid_tolerance: 10,
         late: LatePayments::Accept,
         zero_conf_limit: Some(SATOSHIS - 1),
+        ..PaymentRules::default()
     };
     store.execute(SetRules { rules }).await.unwrap();
     let payment = paying_invoices(&[(2, SATOSHIS - 10), (3, SATOSHIS - 11)], 2);
@@ -160,6 +161,7 @@ pub(super) async fn to_be_decided(store: &impl WalletStore) {
     shown(store, 7).await;
     let tip = |height| FollowTip {
         tip: FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) },
+        now: at(0),
     };
     store.execute(tip(100)).await.unwrap();
     let late = HOUR.as_secs() + 1;
@@ -232,7 +234,7 @@ pub(super) async fn sums(store: &impl WalletStore) {
     let [one, five] = [SATOSHIS, 5 * SATOSHIS];
     assert_eq!(sums(1, 1).await, ([0, 0, 0, one, one, 0], NextStep::AwaitPayment));
     notice(store, &paying_invoices(&[(2, five)], 1), MEMPOOL, 1).await;
-    assert_eq!(sums(2, late).await, ([five, 0, 0, five, 0, 0], NextStep::AwaitBlock));
+    assert_eq!(sums(2, late).await, ([five, 0, 0, five, 0, 0], NextStep::AwaitBlock(1)));
     notice(store, &paying_invoices(&[(2, five)], 1), block(8), late).await;
     assert_eq!(sums(2, late).await, ([five, five, 0, 0, 0, 0], NextStep::NothingPaid));
     notice(store, &paying_invoices(&[(1, one)], 2), MEMPOOL, late).await;
@@ -250,6 +252,7 @@ pub(super) async fn coinbase(store: &impl WalletStore) {
     assert_eq!(state(store, 1, 2).await, InvoiceState::Paid);
     let follow = |height| FollowTip {
         tip: FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) },
+        now: at(0),
     };
     store.execute(follow(10 + COINBASE_MATURITY - 2)).await.unwrap();
     let payment = || outgoing("a", SATOSHIS);
@@ -269,7 +272,7 @@ pub(super) async fn coinbase_with_many_outputs(store: &impl WalletStore) {
     let tip = FollowedBlock { height, hash: BlockHash::from_bytes([1; 32]) };
     let spendable = async || store.get(GetHoldings).await.unwrap().confirmed;
     for (is_full, count) in [(true, 250), (true, 500), (false, 600), (false, 600)] {
-        assert_eq!(store.execute(FollowTip { tip }).await.unwrap(), is_full);
+        assert_eq!(store.execute(FollowTip { tip, now: at(0) }).await.unwrap(), is_full);
         assert_eq!(spendable().await, count * SATOSHIS);
     }
 }

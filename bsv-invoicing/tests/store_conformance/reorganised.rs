@@ -1,9 +1,9 @@
 //! Reorganisations, and what the network has shown before them.
 
 use bsv_invoicing::InvoiceState;
-use bsv_invoicing::invoices::{Counting, PaymentRules};
+use bsv_invoicing::invoices::{Counting, NextStep, PaymentRules};
 use bsv_invoicing::ledger::queries::{
-    GetBlocks, GetInvoice, GetProofs, GetReceivedSum, GetRecord, GetSettlement,
+    GetBlocks, GetInvoice, GetProofs, GetReceivedSum, GetRecord, GetSettlement, GetSums,
 };
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
@@ -42,7 +42,7 @@ pub(super) async fn late_proofs(store: &impl WalletStore) {
     assert_eq!(store.get(GetRecord(1)).await.unwrap().unwrap().state, TransactionState::Seen);
     assert_eq!(store.get(GetRecord(2)).await.unwrap(), None);
     let tip = FollowedBlock { height: 8, hash: BlockHash::from_bytes([8; 32]) };
-    store.execute(FollowTip { tip }).await.unwrap();
+    store.execute(FollowTip { tip, now: at(0) }).await.unwrap();
     mine(1).await.unwrap();
     noticing(1).await.unwrap();
     for number in [1, 2] {
@@ -92,7 +92,7 @@ pub(super) async fn rewards(store: &impl WalletStore) {
     notice(store, &reward, block(7), 1).await;
     notice(store, &paying_invoices(&[(2, SATOSHIS)], 2), block(7), 1).await;
     let tip = FollowedBlock { height: 7 + COINBASE_MATURITY, hash: BlockHash::from_bytes([9; 32]) };
-    store.execute(FollowTip { tip }).await.unwrap();
+    store.execute(FollowTip { tip, now: at(0) }).await.unwrap();
     let mined = TransactionState::Mined(proof(7).block);
     assert_eq!(balance_and_state(store).await, (2 * SATOSHIS, InvoiceState::Paid, mined));
     let last_event = store.events(0, 1000).await.unwrap().len() as u64;
@@ -166,6 +166,68 @@ pub(super) async fn paid_by_a_block(store: &impl WalletStore) {
     assert_eq!(state(1).await, InvoiceState::Pending, "displaced");
     notice(store, &whole, MEMPOOL, 6).await;
     assert_eq!(state(1).await, InvoiceState::Pending, "seen again");
+}
+
+/// Where a payment needs two confirmations, a block above its own makes it count. A reorganisation
+/// that is being followed says nothing about depths.
+pub(super) async fn paid_by_two_blocks(store: &impl WalletStore) {
+    let zero_conf_limit = Some(SATOSHIS - 1);
+    let rules = PaymentRules { zero_conf_limit, mined_blocks: 2, ..PaymentRules::default() };
+    store.execute(SetRules { rules }).await.unwrap();
+    shown(store, 4).await;
+    let follow = async |height, s| {
+        let tip = FollowedBlock { height, hash: BlockHash::from_bytes([height as u8; 32]) };
+        assert!(!store.execute(FollowTip { tip, now: at(s) }).await.unwrap());
+    };
+    let state = async |invoice| store.get(GetInvoice(invoice)).await.unwrap().unwrap().state(at(9));
+    let in_time = async |invoice| store.get(GetReceivedSum(invoice)).await.unwrap().in_time;
+    let shallow = Counting { unmined: SATOSHIS, ..Counting::default() };
+    let deep = Counting { mined: SATOSHIS, ..Counting::default() };
+    let [first, second, third, fourth] =
+        [1, 2, 3, 4].map(|invoice| paying_invoices(&[(invoice, SATOSHIS)], invoice as usize));
+    follow(6, 1).await;
+    notice(store, &first, block(7), 1).await;
+    follow(7, 1).await;
+    assert_eq!((state(1).await, in_time(1).await), (InvoiceState::Pending, shallow));
+    let invoice = store.get(GetInvoice(1)).await.unwrap().unwrap();
+    let next = store.get(GetSums(invoice, at(2))).await.unwrap().next;
+    assert_eq!(next, NextStep::AwaitBlock(2));
+    let last_event = store.events(0, 1000).await.unwrap().len() as u64;
+    follow(8, 2).await;
+    assert_eq!((state(1).await, in_time(1).await), (InvoiceState::Paid, deep));
+    let events = store.events(last_event, 1000).await.unwrap();
+    assert_eq!(
+        events.iter().map(|it| it.kind).collect::<Vec<_>>(),
+        [EventKind::InvoiceSumsChanged, EventKind::InvoicePaid]
+    );
+    assert_eq!((events[0].at, events[0].subject), (at(2), 1));
+
+    // One that is found late has its depth already.
+    notice(store, &second, block(7), 3).await;
+    assert_eq!(state(2).await, InvoiceState::Paid);
+
+    // After a reorganisation, the height of the lost tip says nothing.
+    store.execute(FollowReorganisation).await.unwrap();
+    store.forget_block(proof(7).block, at(4)).await.unwrap();
+    let reorganised = |transaction: &Transaction, height, s| {
+        let place = ShownPlace::Block(CheckedProof { proof: proof(height), reorganisations: 1 });
+        let noticed = Noticed { transaction: transaction.into(), place, came_at: at(s) };
+        store.execute(Notice { shown: vec![noticed], now: at(s) })
+    };
+    reorganised(&third, 7, 4).await.unwrap();
+    assert_eq!((state(3).await, in_time(3).await), (InvoiceState::Pending, shallow));
+    follow(7, 5).await;
+    assert_eq!((state(3).await, in_time(3).await), (InvoiceState::Pending, shallow));
+    // What was deep once stays paid in another block that is not.
+    assert_eq!((state(1).await, in_time(1).await), (InvoiceState::Paid, shallow));
+    follow(8, 6).await;
+    assert_eq!((state(3).await, in_time(3).await), (InvoiceState::Paid, deep));
+
+    // A block that is lost before another one follows it has not paid anything.
+    reorganised(&fourth, 9, 7).await.unwrap();
+    store.forget_block(proof(9).block, at(8)).await.unwrap();
+    follow(10, 8).await;
+    assert_eq!((state(4).await, in_time(4).await), (InvoiceState::Pending, shallow));
 }
 
 /// A fee that was sufficient once stays sufficient.

@@ -32,7 +32,7 @@ pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -
     let own = [noticed(WAITING, &block(7)), noticed(WAITING + 1, &MEMPOOL)];
     store.execute(Notice { shown: own.to_vec(), now: at(2) }).await.unwrap();
     let tip = FollowedBlock { height: 7, hash: BlockHash::from_bytes([7; 32]) };
-    store.execute(FollowTip { tip }).await.unwrap();
+    store.execute(FollowTip { tip, now: at(0) }).await.unwrap();
     store.execute(Claim { task: Task::Following, number: 1 }).await.unwrap();
     store.execute(SetRules { rules: PaymentRules::default() }).await.unwrap();
     let (before, held) = (commits(), Held::of(store).await);

@@ -160,6 +160,9 @@ pub(super) struct WalletSettings {
     pub(super) late_payments: LatePaymentsSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zero_conf_limit_satoshis: Option<u64>,
+    /// Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mined_blocks: Option<u32>,
     /// Default: the address that the node answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zmq: Option<String>,
@@ -195,6 +198,7 @@ impl Default for WalletSettings {
             underpaid_tolerance: 0,
             late_payments: LatePaymentsSetting::Hold,
             zero_conf_limit_satoshis: None,
+            mined_blocks: None,
             zmq: None,
             consolidate: false,
             streams: 64,

@@ -1,5 +1,6 @@
 //! Rendering of pages, from what a payer may know.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use askama::Template;
@@ -185,15 +186,32 @@ impl PageHtml<'_> {
         self.invoice.paid_at.map(in_utc).unwrap_or_default()
     }
 
-    fn announcement(&self) -> &'static str {
-        match self.stage {
+    /// What must happen to a payment before it counts, if it must be in a block.
+    fn block_rule(&self) -> Option<Cow<'static, str>> {
+        let blocks = self.invoice.mined_blocks?;
+        Some(counted(self.t.needs_block, self.t.needs_blocks, blocks))
+    }
+
+    fn announcement(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self.stage {
             Stage::Waiting => self.t.waiting,
             Stage::Rest => self.t.waiting_for_rest,
-            Stage::Block => self.t.waiting_for_block,
+            Stage::Block => {
+                let blocks = self.invoice.mined_blocks.unwrap_or(1);
+                return counted(self.t.waiting_for_block, self.t.waiting_for_blocks, blocks);
+            }
             Stage::LowFee => self.t.waiting_for_low_fee,
             Stage::Paid => self.t.paid,
             Stage::Expired => self.t.expired,
-        }
+        })
+    }
+}
+
+/// The text for one, or that for several with their number.
+fn counted(one: &'static str, several: &'static str, count: u32) -> Cow<'static, str> {
+    match count {
+        1 => Cow::Borrowed(one),
+        _ => Cow::Owned(several.replace('#', &count.to_string())),
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Texts {
     pub(super) waiting: &'static str,
     pub(super) waiting_for_rest: &'static str,
     pub(super) waiting_for_block: &'static str,
+    /// With the number of blocks in place of `#`.
+    pub(super) waiting_for_blocks: &'static str,
     pub(super) waiting_for_low_fee: &'static str,
     pub(super) paid: &'static str,
     pub(super) paid_unconfirmed: &'static str,
@@ -33,6 +35,8 @@ pub(super) struct Texts {
     pub(super) do_not_pay: &'static str,
     pub(super) ask_the_shop: &'static str,
     pub(super) needs_block: &'static str,
+    /// With the number of blocks in place of `#`.
+    pub(super) needs_blocks: &'static str,
     pub(super) low_fee: &'static str,
     pub(super) received: &'static str,
     pub(super) of_amount: &'static str,

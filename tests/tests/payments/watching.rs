@@ -414,6 +414,39 @@ fn above_the_limit_only_mined_payments_count() {
     wait_until("it is mined again", || settlement()["confirmations"] == 1);
 }
 
+#[test]
+fn above_the_limit_a_payment_waits_for_its_confirmations() {
+    let (node, purse) = publishing_node(1);
+    let settings = json!({ "wallet": { "zeroConfLimitSatoshis": 5_000, "minedBlocks": 2 } });
+    let shop = buyer_with(&node, settings, &[]);
+    let id = shop.invoice(6_000);
+    let bill = Bill::at(&shop.payment_url(&id));
+    let terms = shop.server.payments().get(&format!("/api/v1/payment/{id}"));
+    let memo = json_of(&terms)["memo"].as_str().unwrap().to_owned();
+    assert!(memo.ends_with("(a payment counts once it has 2 confirmations)"), "{memo}");
+    let page = || shop.server.payments().get(&format!("/pay/{id}")).body;
+    assert!(page().contains("once 2 blocks have confirmed it"));
+    assert_eq!(bill.post(&payment(&purse, bill.outputs())).status, 201);
+    assert!(page().contains("It counts after 2 blocks"));
+    let confirmations = || settlement(&shop, &id)["confirmations"].clone();
+    let lost = node.mine(1)[0];
+    wait_until("it is mined", || confirmations() == 1);
+    assert_eq!(shop.state(&id), "pending");
+    let told = settlement(&shop, &id);
+    assert_eq!([&told["receivedSatoshis"], &told["countedSatoshis"]], [6_000, 0]);
+    let next = "wait for blocks: everything was sent, and counts once it has 2 confirmations";
+    assert_eq!(told["next"], next);
+    // The block leaves the chain, and another one holds the payment.
+    node.call("invalidateblock", json!([lost.to_string()]));
+    wait_until("it is in no block", || confirmations() == 0);
+    node.mine(1);
+    wait_until("it is mined again", || confirmations() == 1);
+    assert_eq!(shop.state(&id), "pending");
+    node.mine(1);
+    wait_until("it is paid", || shop.state(&id) == "paid");
+    assert_eq!(settlement(&shop, &id)["countedSatoshis"], 6_000);
+}
+
 /// A shop with these settings of its wallet, and its clock.
 fn shop_with_clock(node: &Node, wallet: Value) -> (Merchant, Clock) {
     let mut site = site_with(node, json!({ "wallet": wallet }));

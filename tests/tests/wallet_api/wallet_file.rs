@@ -97,6 +97,7 @@ fn config_show_prints_the_settings_of_the_wallet() {
         "enabled": true, "host": "127.0.0.2", "port": 7, "paymentExpiryHours": 1,
         "cacheMegabytes": 9, "payLimitSatoshis": 5000, "maxFeeRate": 7, "consolidate": true,
         "streams": 5, "underpaidTolerance": 5, "latePayments": "accept", "zeroConfLimitSatoshis": 700,
+        "minedBlocks": 2,
         "zmq": "tcp://127.0.0.1:28332", "merchant": merchant,
     });
     let payments = json!({

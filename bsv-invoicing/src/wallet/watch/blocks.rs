@@ -65,7 +65,7 @@ impl Wallet {
         let followed = self.store.get(GetFollowedTip).await?;
         let after = GetLong::begin(followed.map(|followed| followed.height));
         self.drop_bytes_after(after, tip.height).await?;
-        while self.store.execute(FollowTip { tip }).await? {}
+        while self.store.execute(FollowTip { tip, now: self.now() }).await? {}
         Ok(())
     }
 
