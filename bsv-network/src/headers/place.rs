@@ -30,7 +30,7 @@ pub(super) enum Origin {
 pub struct SourceReport {
     /// `chaintracks` or `p2p`.
     pub kind: &'static str,
-    /// The configured host and port, or `seeds`.
+    /// The configured host, with its port if the settings name one, or `seeds`.
     pub host: String,
     /// What it does.
     pub state: SourceState,
