@@ -107,7 +107,7 @@ impl HeaderFollower {
             let caught_up = caught_up.unwrap_or_else(|_| {
                 let reason =
                     format!("it has not given all its headers within {} s", limit.as_secs());
-                Err(SourceError::Unreachable { name: name.clone(), reason }.into())
+                Err(SourceError::unreachable(&name, reason).into())
             });
             (name, caught_up)
         });
@@ -131,10 +131,7 @@ impl HeaderFollower {
                 Err(error) => last = Some(error),
             }
         }
-        let none = || SourceError::Unreachable {
-            name: name.clone(),
-            reason: "all its addresses are in use".to_owned(),
-        };
+        let none = || SourceError::unreachable(name, "all its addresses are in use".to_owned());
         Err(last.unwrap_or_else(none).into())
     }
 

@@ -215,16 +215,15 @@ fn follows(header: &BlockHeader, locator: &Locator) -> bool {
 }
 
 fn failure(name: &str, error: &io::Error) -> SourceError {
-    let (name, reason) = (name.to_owned(), error.to_string());
+    let reason = error.to_string();
     match error.kind() {
-        io::ErrorKind::InvalidData => SourceError::Nonsense { name, reason },
-        _ => SourceError::Unreachable { name, reason },
+        io::ErrorKind::InvalidData => SourceError::Nonsense { name: name.to_owned(), reason },
+        _ => SourceError::unreachable(name, reason),
     }
 }
 
 fn silence(name: &str, after: Duration) -> SourceError {
-    let reason = format!("no answer within {} s", after.as_secs());
-    SourceError::Unreachable { name: name.to_owned(), reason }
+    SourceError::unreachable(name, format!("no answer within {} s", after.as_secs()))
 }
 
 #[cfg(test)]

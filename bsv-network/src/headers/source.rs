@@ -150,8 +150,7 @@ impl Answers {
             Ok(headers) => headers?,
             Err(_) => {
                 let reason = format!("no complete answer within {} s", TIMEOUT.as_secs());
-                let name = source.name().to_owned();
-                return Err(SourceError::Unreachable { name, reason }.into());
+                return Err(SourceError::unreachable(source.name(), reason).into());
             }
         };
         (self.new, self.is_useful, self.caught_up.is_ahead) = (0, false, false);
