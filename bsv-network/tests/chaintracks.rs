@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bsv_network::bsv_tx::{BlockHeader, Network};
@@ -15,7 +16,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use self::regtest::regtest;
 
@@ -212,6 +213,55 @@ async fn a_service_that_is_ill_or_busy_is_asked_later() {
         };
         assert!(reason.starts_with(&format!("status {status}")), "{reason}");
         assert!(reason.ends_with(": later"), "{reason}");
+    }
+}
+
+/// A service that asks to be left alone for some seconds. Answers its URL, and how many requests it
+/// has had.
+async fn busy(seconds: u32) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/chaintracks/v2", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let answer = format!(
+        "HTTP/1.1 503 X\r\nretry-after: {seconds}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    );
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut request).await.unwrap();
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test]
+async fn a_service_says_how_long_it_wants_to_be_left_alone() {
+    for (seconds, expected) in [(7, 7), (7_200, 3_600)] {
+        let (url, _) = busy(seconds).await;
+        let error = source(url).claimed_height().await.unwrap_err();
+        let SourceError::Unreachable { retry_after, .. } = error else { panic!("{error}") };
+        assert_eq!(retry_after, Some(Duration::from_secs(expected)));
+    }
+}
+
+#[tokio::test]
+async fn a_service_is_left_alone_for_as_long_as_it_asks_for() {
+    for (seconds, expected) in [(0, 2), (60, 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (url, requests) = busy(seconds).await;
+        let names = SourceNames { urls: vec![url], peers: Vec::new() };
+        let file = open(&directory);
+        let follower = HeaderFollower::new(file, Network::Livenet, names, client());
+        // Without a wish, a service is asked again after a second.
+        let followed = timeout(Duration::from_millis(1_900), Arc::new(follower).follow()).await;
+        assert!(followed.is_err());
+        assert_eq!(requests.load(Ordering::Relaxed), expected);
     }
 }
 

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_used_is_put_aside() {
+    fn a_file_with_other_contents_is_put_aside() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE_NAME);
         let open = || open_file(&path, Network::Livenet);
@@ -147,13 +147,23 @@ mod tests {
             assert_eq!(fs::read_to_string(directory.path().join(aside)).unwrap(), contents);
             fs::remove_file(&path).unwrap();
         }
-        fs::create_dir(&path).unwrap();
-        let file = open().unwrap();
-        assert!(directory.path().join("headers.damaged-3").is_dir());
         // One that another process has is no damaged one.
+        let file = open().unwrap();
         assert!(matches!(open(), Err(HeaderFileError::InUse(_))));
         drop(file);
         assert!(open().is_ok());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        // Not even root can read a directory like a file.
+        fs::create_dir(&path).unwrap();
+        let opened = open_file(&path, Network::Livenet);
+        assert!(matches!(opened, Err(HeaderFileError::Io { .. })), "{opened:?}");
+        assert!(path.is_dir());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -71,7 +71,8 @@ pub struct Extended {
     /// Why the header after the valid ones was not taken.
     pub refusal: Option<HeaderError>,
     /// Whether that header would be the tip if this machine's clock were up to two hours later: it is
-    /// [too new](HeaderError::TooNew), and has more work.
+    /// [too new](HeaderError::TooNew), and has more work. A header of the test network that is easy
+    /// because it comes late does not count.
     pub is_ahead: bool,
 }
 
@@ -275,12 +276,15 @@ impl HeaderChain {
         Ok((place, is_best.then(|| self.follow(place))))
     }
 
-    /// Whether a header would be the tip if the clock were two hours later. Its parent is known.
+    /// Whether a header would be the tip if the clock were two hours later, and has the work of an
+    /// ordinary block: anybody can make an easy one for the test network.
     fn would_lead_soon(&self, header: &BlockHeader, now: u64) -> bool {
-        let parent = self.by_hash.get(&header.previous_block);
-        let before = parent.map_or(0, |place| self.headers[*place as usize].work);
+        let Some(parent) = self.by_hash.get(&header.previous_block) else { return false };
+        let parent = *parent as usize;
         let own = header.target().map_or(0, work);
-        before.saturating_add(own) > self.headers[self.tip_place()].work
+        let required = self.rules.required_in_time(&Branch { chain: self, parent });
+        self.headers[parent].work.saturating_add(own) > self.headers[self.tip_place()].work
+            && required == Some(header.bits)
             && u64::from(header.time) <= now.saturating_add(2 * MOST_AHEAD)
     }
 
@@ -395,5 +399,24 @@ impl Ancestors for Branch<'_> {
         let place = self.chain.ancestor(self.parent, height);
         let Known { header, work, .. } = &self.chain.headers[place];
         (!self.chain.is_unknown(place)).then_some((header, *work))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peer::tests::HEADERS;
+    use super::*;
+
+    #[test]
+    fn an_easy_header_of_the_test_network_does_not_tell_that_the_clock_is_slow() {
+        let window = &HEADERS[..147 * BlockHeader::LEN];
+        let checkpoint = Checkpoint::from_headers(Network::Testnet, 1_200_000, window, 0).unwrap();
+        let chain = HeaderChain::new(Network::Testnet, &checkpoint);
+        let next = BlockHeader::from_bytes(&HEADERS[147 * BlockHeader::LEN..][..80]).unwrap();
+        let now = u64::from(next.time) - MOST_AHEAD - 100;
+        assert!(chain.would_lead_soon(&next, now));
+        assert!(!chain.would_lead_soon(&next, now - MOST_AHEAD));
+        let easy = BlockHeader { bits: 0x1d00_ffff, ..next };
+        assert!(!chain.would_lead_soon(&easy, now));
     }
 }

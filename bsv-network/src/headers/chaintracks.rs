@@ -2,6 +2,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bsv_tx::BlockHeader;
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::chain::{Locator, MOST_AT_ONCE};
@@ -19,6 +20,8 @@ pub struct Chaintracks {
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest pause that a service may ask for.
+const MOST_PAUSE: Duration = Duration::from_secs(3_600);
 
 impl Chaintracks {
     /// A service whose routes begin with `url`, without a slash at the end. `client` should follow no
@@ -81,12 +84,15 @@ impl Chaintracks {
     /// Why an answer is none. A service that is busy or ill is asked again like one that is away.
     async fn failure(&self, mut answer: Response) -> SourceError {
         let status = answer.status();
+        let retry_after = answer.headers().get(RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_PAUSE));
         let body = answer.chunk().await.ok().flatten().unwrap_or_default();
         let reason = format!("status {status}: {}", shown(&body));
         let name = self.host.clone();
         let is_ill = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
         if status.is_server_error() || is_ill {
-            SourceError::Unreachable { name, reason }
+            SourceError::Unreachable { name, reason, retry_after }
         } else {
             SourceError::Nonsense { name, reason }
         }
@@ -111,7 +117,7 @@ impl Chaintracks {
             reason.push_str(&format!(": {error}"));
             cause = error.source();
         }
-        SourceError::Unreachable { name: self.host.clone(), reason }
+        SourceError::unreachable(&self.host, reason)
     }
 
     fn nonsense(&self, reason: &str, body: &[u8]) -> SourceError {

@@ -147,9 +147,12 @@ impl HeaderFile {
             self.note_change(change.left);
         }
         let bytes = disk.missing(&self.chain());
-        disk.write(&bytes)
-            .map_err(|source| HeaderFileError::Io { path: self.path.clone(), source })?;
+        disk.write(&bytes).map_err(|source| self.failure(source))?;
         Ok(extended)
+    }
+
+    pub(super) fn failure(&self, source: io::Error) -> HeaderFileError {
+        HeaderFileError::Io { path: self.path.clone(), source }
     }
 
     /// Tells of a new tip, and of headers that have left the best branch.
@@ -330,6 +333,18 @@ mod tests {
             parent
         };
         std::iter::repeat_with(next).take(count).collect()
+    }
+
+    #[test]
+    fn a_file_is_free_once_it_is_closed_though_a_child_has_it_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("headers");
+        let file = open(&path);
+        // A fork copies descriptors as this does.
+        let of_child = file.disk.lock().unwrap().file.try_clone().unwrap();
+        drop(file);
+        drop(open(&path));
+        drop(of_child);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Peer {
     claims: u32,
     /// How many pings were sent.
     pings: u64,
+    /// Whether the node has announced something that was not told yet.
+    is_announced: bool,
 }
 
 /// How long connecting with one address, and the greeting, may take.
@@ -85,7 +87,7 @@ impl Peer {
             Ok(u32::try_from(claims.unwrap_or_default()).unwrap_or_default())
         };
         let claims = greeted.await.map_err(|error: io::Error| failure(name, &error))?;
-        Ok(Self { wire, name: name.to_owned(), claims, pings: 0 })
+        Ok(Self { wire, name: name.to_owned(), claims, pings: 0, is_announced: false })
     }
 
     /// The address.
@@ -104,6 +106,7 @@ impl Peer {
         &mut self,
         locator: &Locator,
     ) -> Result<Vec<BlockHeader>, SourceError> {
+        self.is_announced = false;
         let mut answer = None;
         let mut unknown = None;
         let asked = timeout(TIMEOUT, async {
@@ -111,7 +114,8 @@ impl Peer {
             // A node answers in the order in which it is asked. It may also announce new blocks by
             // their headers meanwhile, which are fewer than those of the answer.
             self.hear_until_pong(|message| {
-                let Message::Headers(headers) = message else { return };
+                let Message::Headers(headers) = message else { return message.is_announcement() };
+                let is_another = answer.is_some() || unknown.is_some();
                 let headers = in_order(headers, locator);
                 let longest = answer.as_ref().map_or(0, Vec::len);
                 match headers.first() {
@@ -119,6 +123,7 @@ impl Peer {
                     _ if headers.len() >= longest => answer = Some(headers),
                     _ => {}
                 }
+                is_another
             })
             .await
         });
@@ -129,7 +134,7 @@ impl Peer {
         }
         match (answer, unknown) {
             (Some(headers), _) => Ok(headers),
-            // A node that is not up to date itself gives no answer.
+            // A node that still fetches blocks itself does not answer `getheaders`.
             (None, None) => Ok(Vec::new()),
             (None, Some(first)) => Err(SourceError::nonsense(
                 &self.name,
@@ -139,38 +144,38 @@ impl Peer {
         }
     }
 
-    /// Waits until the node announces something, or the connection fails. After a minute of silence
-    /// the node is asked whether it is there.
+    /// Waits until the node announces something, or the connection fails. What it has announced
+    /// beside its last answer counts, too. After a minute of silence the node is asked whether it is
+    /// there.
     pub async fn announcement(&mut self) -> Result<(), SourceError> {
-        loop {
+        while !self.is_announced {
             let heard = match timeout(QUIET, self.wire.receive()).await {
-                Ok(Ok(Message::Ping(nonce))) => self.wire.send_pong(nonce).await.map(|()| false),
-                Ok(message) => message.map(|message| message.is_announcement()),
+                Ok(Ok(Message::Ping(nonce))) => self.wire.send_pong(nonce).await,
+                Ok(message) => message.map(|message| self.is_announced = message.is_announcement()),
                 Err(_) => {
-                    let mut is_announced = false;
-                    let heard =
-                        self.hear_until_pong(|message| is_announced |= message.is_announcement());
+                    let heard = self.hear_until_pong(|message| message.is_announcement());
                     match timeout(TIMEOUT, heard).await {
-                        Ok(heard) => heard.map(|()| is_announced),
+                        Ok(heard) => heard,
                         Err(_) => return Err(silence(&self.name, TIMEOUT)),
                     }
                 }
             };
-            if heard.map_err(|error| failure(&self.name, &error))? {
-                return Ok(());
-            }
+            heard.map_err(|error| failure(&self.name, &error))?;
         }
+        self.is_announced = false;
+        Ok(())
     }
 
-    /// Sends a ping, and gives what comes before its answer to `take`.
-    async fn hear_until_pong(&mut self, mut take: impl FnMut(Message)) -> io::Result<()> {
+    /// Sends a ping, and gives what comes before its answer to `take`, which answers whether that
+    /// announces something.
+    async fn hear_until_pong(&mut self, mut take: impl FnMut(Message) -> bool) -> io::Result<()> {
         self.pings += 1;
         self.wire.send_ping(self.pings).await?;
         loop {
             match self.wire.receive().await? {
                 Message::Pong(nonce) if nonce == self.pings => return Ok(()),
                 Message::Ping(nonce) => self.wire.send_pong(nonce).await?,
-                message => take(message),
+                message => self.is_announced |= take(message),
             }
         }
     }
@@ -208,16 +213,15 @@ fn follows(header: &BlockHeader, locator: &Locator) -> bool {
 }
 
 fn failure(name: &str, error: &io::Error) -> SourceError {
-    let (name, reason) = (name.to_owned(), error.to_string());
+    let reason = error.to_string();
     match error.kind() {
-        io::ErrorKind::InvalidData => SourceError::Nonsense { name, reason },
-        _ => SourceError::Unreachable { name, reason },
+        io::ErrorKind::InvalidData => SourceError::Nonsense { name: name.to_owned(), reason },
+        _ => SourceError::unreachable(name, reason),
     }
 }
 
 fn silence(name: &str, after: Duration) -> SourceError {
-    let reason = format!("no answer within {} s", after.as_secs());
-    SourceError::Unreachable { name: name.to_owned(), reason }
+    SourceError::unreachable(name, format!("no answer within {} s", after.as_secs()))
 }
 
 #[cfg(test)]
@@ -227,7 +231,7 @@ pub(super) mod tests {
 
     use super::super::chain::HeaderChain;
     use super::super::checkpoint::Checkpoint;
-    use super::super::messages::{decode, message};
+    use super::super::messages::{decode, framed};
     use super::*;
 
     const MAIN: [u8; 4] = [0xe3, 0xe1, 0xf3, 0xe8];
@@ -243,7 +247,7 @@ pub(super) mod tests {
             contents.extend_from_slice(header);
             contents.push(0);
         }
-        message(MAIN, "headers", &contents)
+        framed(MAIN, "headers", &contents)
     }
 
     /// Plays a node that claims a height, and answers `getheaders` with messages, the pong among them where it says
@@ -256,15 +260,15 @@ pub(super) mod tests {
         let mut version = [0; 80].to_vec();
         version.push(0);
         version.extend_from_slice(&height.to_le_bytes());
-        stream.write_all(&message(MAIN, "version", &version)).await.unwrap();
-        stream.write_all(&message(MAIN, "verack", &[])).await.unwrap();
+        stream.write_all(&framed(MAIN, "version", &version)).await.unwrap();
+        stream.write_all(&framed(MAIN, "verack", &[])).await.unwrap();
         let mut arrived = Vec::new();
         loop {
             while let Some((found, length)) = decode(MAIN, &arrived).unwrap() {
                 arrived.drain(..length);
                 let Message::Ping(nonce) = found else { continue };
                 for message_or_pong in &messages {
-                    let pong = message(MAIN, "pong", &nonce.to_le_bytes());
+                    let pong = framed(MAIN, "pong", &nonce.to_le_bytes());
                     stream.write_all(message_or_pong.as_ref().unwrap_or(&pong)).await.unwrap();
                 }
             }
@@ -274,15 +278,21 @@ pub(super) mod tests {
         }
     }
 
-    /// What a peer makes of messages, after block 900,146.
-    async fn answer(messages: Vec<Option<Vec<u8>>>) -> Result<Vec<BlockHeader>, SourceError> {
+    /// A peer that answers with messages, and what it is asked for: what follows block 900,146.
+    async fn asking(messages: Vec<Option<Vec<u8>>>) -> (Peer, Locator) {
         let (ours, theirs) = duplex(1 << 20);
         tokio::spawn(play(theirs, 909_999, messages));
-        let mut peer = Peer::greet(Network::Livenet, "node", ours).await.unwrap();
+        let peer = Peer::greet(Network::Livenet, "node", ours).await.unwrap();
         assert_eq!(peer.claimed_height(), 909_999);
         let checkpoint =
             Checkpoint::from_headers(Network::Livenet, 900_146, &HEADERS[..147 * 80], 0).unwrap();
         let locator = HeaderChain::new(Network::Livenet, &checkpoint).locator(None);
+        (peer, locator)
+    }
+
+    /// What a peer makes of messages.
+    async fn answer(messages: Vec<Option<Vec<u8>>>) -> Result<Vec<BlockHeader>, SourceError> {
+        let (mut peer, locator) = asking(messages).await;
         peer.headers_after(&locator).await
     }
 
@@ -301,6 +311,22 @@ pub(super) mod tests {
         assert_eq!(length(later.await), 0);
         let nonsense = answer(vec![Some(headers(900..910)), None]).await.unwrap_err();
         assert!(matches!(nonsense, SourceError::Nonsense { .. }), "{nonsense}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_announcement_beside_an_answer_is_told() {
+        let inventory = framed(MAIN, "inv", &[0]);
+        let two = vec![Some(headers(147..447)), Some(headers(447..448)), None];
+        let with_inventory = vec![Some(inventory), Some(headers(147..447)), None];
+        let alone = vec![Some(headers(147..447)), None];
+        for (messages, is_told) in [(two, true), (with_inventory, true), (alone, false)] {
+            let (mut peer, locator) = asking(messages).await;
+            assert_eq!(peer.headers_after(&locator).await.unwrap().len(), 300);
+            for is_told in [is_told, false] {
+                let told = timeout(Duration::from_secs(1), peer.announcement()).await;
+                assert_eq!(told.is_ok(), is_told);
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

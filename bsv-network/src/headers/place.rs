@@ -30,7 +30,7 @@ pub(super) enum Origin {
 pub struct SourceReport {
     /// `chaintracks` or `p2p`.
     pub kind: &'static str,
-    /// The configured host and port, or `seeds`.
+    /// The configured host, with its port if the settings name one, or `seeds`.
     pub host: String,
     /// What it does.
     pub state: SourceState,
@@ -177,6 +177,11 @@ impl Place {
         let (state, outcome) = match error {
             CatchUpError::File(error) => {
                 tracing::error!("headers cannot be stored: {error}");
+                return;
+            }
+            // It has answered, and another one at the place is asked at once.
+            CatchUpError::Idle { .. } => {
+                tracing::info!(host = report.host.as_str(), kind = report.kind, "{error}");
                 return;
             }
             CatchUpError::Source(SourceError::Unreachable { .. }) => {

@@ -149,11 +149,16 @@ impl HeaderRules {
     /// before it are known.
     fn required(&self, ancestors: &impl Ancestors, time: u32) -> Option<u32> {
         let (parent, _) = ancestors.get(0)?;
-        if self.adjusts_from.is_none() {
-            return Some(parent.bits);
-        }
         if self.eases && time > parent.time.saturating_add(EASED_AFTER) {
             return Some(self.easiest);
+        }
+        self.required_in_time(ancestors)
+    }
+
+    /// The target that a header must state that comes soon after its parent.
+    pub(super) fn required_in_time(&self, ancestors: &impl Ancestors) -> Option<u32> {
+        if self.adjusts_from.is_none() {
+            return ancestors.get(0).map(|(parent, _)| parent.bits);
         }
         let (first, work_before) = suitable(ancestors, ADJUSTED_OVER)?;
         let (last, work_after) = suitable(ancestors, 0)?;

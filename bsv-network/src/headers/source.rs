@@ -55,6 +55,12 @@ pub enum CatchUpError {
         /// The height.
         claimed: u32,
     },
+    /// The source has brought nothing new for 10 minutes, and the newest header is old.
+    #[error("{name} has given nothing new for 10 minutes, and the newest header is old")]
+    Idle {
+        /// The source.
+        name: String,
+    },
     /// The headers cannot be stored.
     #[error(transparent)]
     File(#[from] HeaderFileError),
@@ -150,17 +156,14 @@ impl Answers {
             Ok(headers) => headers?,
             Err(_) => {
                 let reason = format!("no complete answer within {} s", TIMEOUT.as_secs());
-                let name = source.name().to_owned();
-                return Err(SourceError::Unreachable { name, reason }.into());
+                return Err(SourceError::unreachable(source.name(), reason).into());
             }
         };
         (self.new, self.is_useful, self.caught_up.is_ahead) = (0, false, false);
         self.is_full = headers.len() + 1 >= MOST_AT_ONCE;
         let Some(given) = headers.last().map(BlockHeader::block_hash) else { return Ok(false) };
-        let taker = Arc::clone(file);
-        let taken = spawn_blocking(move || taker.extend(&headers, now)).await;
         let Extended { valid, new, height, change, refusal, is_ahead } =
-            taken.expect("the task neither panics nor is cancelled")?;
+            extend(file, headers, now).await?;
         let caught_up = &mut self.caught_up;
         caught_up.valid += valid;
         caught_up.height = caught_up.height.max(height);
@@ -185,5 +188,37 @@ impl Answers {
         let is_higher = height > self.last.map(|(height, _)| height);
         self.last = last;
         Ok(is_higher && refusal.is_none())
+    }
+}
+
+/// Takes headers in a thread that may wait for the disk. There is none while the runtime shuts down.
+async fn extend(
+    file: &Arc<HeaderFile>,
+    headers: Vec<BlockHeader>,
+    now: u64,
+) -> Result<Extended, HeaderFileError> {
+    let taker = Arc::clone(file);
+    let taken = spawn_blocking(move || taker.extend(&headers, now)).await;
+    taken.unwrap_or_else(|error| Err(file.failure(error.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use bsv_tx::Network;
+    use tokio::runtime::Runtime;
+
+    use super::super::checkpoint::Checkpoint;
+    use super::*;
+
+    #[test]
+    fn headers_that_come_while_the_runtime_shuts_down_are_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, network) = (directory.path().join("headers"), Network::Regtest);
+        let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
+        let runtime = Runtime::new().unwrap();
+        let handle = runtime.handle().clone();
+        runtime.shutdown_background();
+        let error = handle.block_on(extend(&file, Vec::new(), 0)).unwrap_err();
+        assert!(matches!(error, HeaderFileError::Io { .. }), "{error}");
     }
 }

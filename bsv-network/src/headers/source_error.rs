@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use thiserror::Error;
 
 /// Why a source gives no headers.
@@ -10,6 +12,8 @@ pub enum SourceError {
         name: String,
         /// What happened.
         reason: String,
+        /// How long the source asks to be left alone, an hour at most.
+        retry_after: Option<Duration>,
     },
     /// The answer is not what the question asks for.
     #[error("{name} answers nonsense: {reason}")]
@@ -22,6 +26,19 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// There is no complete answer, and the source does not say when it would give one.
+    pub(super) fn unreachable(name: &str, reason: String) -> Self {
+        Self::Unreachable { name: name.to_owned(), reason, retry_after: None }
+    }
+
+    /// How long the source asks to be left alone.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable { retry_after, .. } => *retry_after,
+            Self::Nonsense { .. } => None,
+        }
+    }
+
     /// What is wrong with an answer.
     pub(super) fn nonsense(name: &str, reason: &str, answer: &[u8]) -> Self {
         Self::Nonsense { name: name.to_owned(), reason: format!("{reason}: {}", shown(answer)) }
