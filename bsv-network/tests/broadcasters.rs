@@ -5,12 +5,16 @@
 use std::time::Duration;
 
 use bsv_network::SecretString;
-use bsv_network::broadcasters::{Answer, Broadcaster, BroadcasterError, Callback, Dialect, Word};
+use bsv_network::broadcasters::{
+    Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, SeenByError,
+    Standing, Word,
+};
 use bsv_network::bsv_tx::{ExtendedTransaction, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use bsv_network::serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{sleep, timeout};
 
 use self::client::client;
 
@@ -301,4 +305,39 @@ async fn a_fee_rate_is_told_for_1000_bytes() {
         assert_eq!(rate.ok(), expected);
         assert!(requests.recv().await.unwrap().starts_with("GET /v1/policy "));
     }
+}
+
+#[tokio::test]
+async fn a_hint_makes_the_next_question_sooner() {
+    let body = json!({ "txid": txid(), "status": 202, "txStatus": "RECEIVED" });
+    let (url, mut requests) = serve(202, "", body.to_string().into_bytes()).await;
+    let arcade = Broadcaster::new(Dialect::Arcade, client(), url);
+    let set = BroadcasterSet::new(vec![arcade], 1).unwrap();
+    let payment = transaction();
+    let hints = async {
+        // The next question would come after a second.
+        for method in ["POST", "GET", "GET"] {
+            assert!(requests.recv().await.unwrap().starts_with(method));
+        }
+        sleep(Duration::from_millis(100)).await;
+        let soon = Duration::from_millis(300);
+        set.hint(&Txid::from_bytes([7; 32]));
+        assert!(timeout(soon, requests.recv()).await.is_err());
+        set.hint(&txid());
+        assert!(timeout(soon, requests.recv()).await.is_ok());
+    };
+    let (told, ()) = tokio::join!(set.send(&[], &payment, Duration::from_secs(2)), hints);
+    assert_eq!(told.standing, Standing::Open);
+}
+
+#[test]
+fn no_more_can_see_a_transaction_than_are_named() {
+    let set = |named, seen_by| {
+        let arc = Broadcaster::new(Dialect::Arc, client(), "http://127.0.0.1:9");
+        BroadcasterSet::new(vec![arc; named], seen_by)
+    };
+    for (named, seen_by) in [(0, 0), (0, 1), (2, 0), (2, 3)] {
+        assert_eq!(set(named, seen_by).err(), Some(SeenByError { seen_by, named }));
+    }
+    assert!(set(2, 1).is_ok() && set(2, 2).is_ok());
 }

@@ -41,6 +41,7 @@ pub struct Broadcaster {
     client: Client,
     api_key: Option<SecretString>,
     callback: Option<Callback>,
+    requests_per_second: u32,
     /// What its words must not show.
     secrets: Vec<SecretString>,
 }
@@ -67,6 +68,8 @@ pub enum BroadcasterError {
     Nonsense(String),
 }
 
+/// How often a broadcaster is asked in a second, if nothing else is said.
+const REQUESTS_PER_SECOND: u32 = 20;
 /// How long an answer may be.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -100,7 +103,8 @@ impl Broadcaster {
     pub fn new(dialect: Dialect, client: Client, url: impl Into<String>) -> Self {
         let url = url.into();
         let (host, secrets) = (host_of(&url), secrets_in(&url));
-        Self { dialect, url, host, client, api_key: None, callback: None, secrets }
+        let (api_key, callback, requests_per_second) = (None, None, REQUESTS_PER_SECOND);
+        Self { dialect, url, host, client, api_key, callback, requests_per_second, secrets }
     }
 
     /// The same broadcaster, which is shown this API key.
@@ -113,6 +117,16 @@ impl Broadcaster {
     pub fn with_callback(self, callback: Callback) -> Self {
         let secrets = [self.secrets, secrets_in(&callback.url), vec![callback.token.clone()]];
         Self { callback: Some(callback), secrets: secrets.concat(), ..self }
+    }
+
+    /// The same broadcaster, which a [`BroadcasterSet`](super::BroadcasterSet) asks at most so often
+    /// in a second (20 by default, 1 at least).
+    pub fn with_requests_per_second(self, requests_per_second: u32) -> Self {
+        Self { requests_per_second, ..self }
+    }
+
+    pub(super) fn requests_per_second(&self) -> usize {
+        self.requests_per_second as usize
     }
 
     /// Its dialect.
