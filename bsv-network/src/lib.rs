@@ -10,6 +10,8 @@ mod error;
 pub mod headers;
 mod hex_digits;
 mod rpc;
+#[cfg(any(feature = "broadcasters", feature = "headers"))]
+mod service;
 mod source;
 mod transaction_feed;
 mod transport;

@@ -2,19 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bsv_network::SecretString;
-use bsv_network::broadcasters::{Answer, Broadcaster, BroadcasterError, Callback, Dialect, Word};
+use bsv_network::broadcasters::{
+    Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, SeenByError,
+    Standing, Word,
+};
 use bsv_network::bsv_tx::{ExtendedTransaction, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use bsv_network::serde_json::{Value, json};
-use reqwest::Client;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use self::client::client;
+
+#[path = "services/client.rs"]
+mod client;
 
 /// A service that gives every request the same answer. Answers its URL, and the heads of the
 /// requests.
@@ -50,15 +55,6 @@ async fn serve(status: u16, headers: &str, body: Vec<u8>) -> (String, UnboundedR
         }
     });
     (url, requests)
-}
-
-fn client() -> Client {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder().tls_backend_preconfigured(config).build().unwrap()
 }
 
 fn transaction() -> ExtendedTransaction {
@@ -128,7 +124,7 @@ async fn arcade_is_asked_and_understood() {
         Word::Refused { code: Some(461), reason }
     );
     assert_eq!(word(Dialect::Arcade, 400, refused(476)).await, Word::NotYet);
-    assert_eq!(word(Dialect::Arcade, 400, refused(460)).await, Word::InputsUnknown);
+    assert_eq!(word(Dialect::Arcade, 400, refused(460)).await, Word::InputsUnknown { code: 460 });
     let unreadable = json!({ "error": "failed to parse transaction" });
     let reason = "failed to parse transaction".to_owned();
     assert_eq!(word(Dialect::Arcade, 400, unreadable).await, Word::Refused { code: None, reason });
@@ -166,7 +162,12 @@ async fn arc_is_asked_and_understood() {
         word(Dialect::Arc, 465, refused(465)).await,
         Word::Refused { code: Some(465), reason }
     );
-    assert_eq!(word(Dialect::Arc, 466, refused(466)).await, Word::Rival { spenders: Vec::new() });
+    let rival = Word::Rival { spenders: Vec::new(), is_refused: true };
+    assert_eq!(word(Dialect::Arc, 466, refused(466)).await, rival);
+    // It may have a transaction of which it says this.
+    let doubted = json!({ "txid": txid(), "txStatus": "DOUBLE_SPEND_ATTEMPTED", "status": 200 });
+    let rival = Word::Rival { spenders: Vec::new(), is_refused: false };
+    assert_eq!(word(Dialect::Arc, 200, doubted).await, rival);
     // A generic refusal is no verdict.
     let generic = json!({ "title": "Bad request", "status": 400, "detail": "it cannot be read" });
     let error = sent(Dialect::Arc, 400, generic).await.unwrap_err();
@@ -191,16 +192,84 @@ async fn conditions_are_told_apart() {
         let error = sent(Dialect::Arcade, status, json!({ "status": 461 })).await.unwrap_err();
         assert_eq!(error, BroadcasterError::Busy { status, retry_after: None });
     }
-    let (url, _requests) = serve(503, "retry-after: 7\r\n", Vec::new()).await;
-    let retry_after = Some(Duration::from_secs(7));
-    assert_eq!(
-        Broadcaster::new(Dialect::Arc, client(), url).send(&transaction()).await,
-        Err(BroadcasterError::Busy { status: 503, retry_after })
-    );
+    for (asked, expected) in [(7, 7), (86_400, 3_600)] {
+        let header = format!("retry-after: {asked}\r\n");
+        let (url, _requests) = serve(503, &header, Vec::new()).await;
+        let retry_after = Some(Duration::from_secs(expected));
+        assert_eq!(
+            Broadcaster::new(Dialect::Arc, client(), url).send(&transaction()).await,
+            Err(BroadcasterError::Busy { status: 503, retry_after })
+        );
+    }
     let broadcaster = Broadcaster::new(Dialect::Arc, client(), "http://127.0.0.1:9/?secret");
     let error = broadcaster.send(&transaction()).await.unwrap_err();
     assert!(matches!(error, BroadcasterError::Unreachable(_)), "{error}");
     assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_condition_needs_no_body() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for status in [401, 403, 429, 503] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_buf(&mut Vec::new()).await.unwrap();
+            // The rest of the body does not come.
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 100\r\n\r\nno");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    let broadcaster = Broadcaster::new(Dialect::Arcade, client(), url);
+    for expected in [
+        BroadcasterError::Unauthorized(401),
+        BroadcasterError::Unauthorized(403),
+        BroadcasterError::Busy { status: 429, retry_after: None },
+        BroadcasterError::Busy { status: 503, retry_after: None },
+    ] {
+        assert_eq!(broadcaster.status(&txid()).await, Err(expected));
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_shown() {
+    let secrets = ["an-api-key", "a-callback-token", "part-of-the-url", "key-of-the-callback"];
+    let said = secrets.join(" or ");
+    let nonsense = json!({ "txStatus": said.clone(), "status": said.clone() });
+    let refused = json!({ "status": 461, "txid": txid(), "extraInfo": said.clone() });
+    let rejected = json!({ "txStatus": "REJECTED", "txid": txid(), "extraInfo": said.clone() });
+    for (status, body) in
+        [(200, json!(said)), (200, nonsense), (302, json!(said)), (461, refused), (200, rejected)]
+    {
+        let (url, _requests) = serve(status, "", body.to_string().into_bytes()).await;
+        let callback = Callback {
+            url: "https://shop.example/key-of-the-callback".to_owned(),
+            token: SecretString::from("a-callback-token"),
+        };
+        let broadcaster =
+            Broadcaster::new(Dialect::Arc, client(), format!("{url}/part-of-the-url"))
+                .with_api_key(SecretString::from("an-api-key"))
+                .with_callback(callback.clone());
+        let answer = broadcaster.send(&transaction()).await;
+        let shown = format!("{answer:?} {broadcaster:?} {callback:?}");
+        assert!(shown.contains("*** or ***"), "{shown}");
+        for secret in secrets {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        let host = url.strip_prefix("http://").unwrap();
+        assert!(
+            shown.contains(&format!("{host:?}")) && shown.contains("\"shop.example\""),
+            "{shown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn words_in_errors_are_short() {
+    let long = "x".repeat(1_000);
+    let (url, _requests) = serve(200, "", json!({ "status": long }).to_string().into_bytes()).await;
+    let error = Broadcaster::new(Dialect::Arc, client(), url).status(&txid()).await.unwrap_err();
+    assert!(error.to_string().len() < 500, "{error}");
 }
 
 #[tokio::test]
@@ -236,4 +305,39 @@ async fn a_fee_rate_is_told_for_1000_bytes() {
         assert_eq!(rate.ok(), expected);
         assert!(requests.recv().await.unwrap().starts_with("GET /v1/policy "));
     }
+}
+
+#[tokio::test]
+async fn a_hint_makes_the_next_question_sooner() {
+    let body = json!({ "txid": txid(), "status": 202, "txStatus": "RECEIVED" });
+    let (url, mut requests) = serve(202, "", body.to_string().into_bytes()).await;
+    let arcade = Broadcaster::new(Dialect::Arcade, client(), url);
+    let set = BroadcasterSet::new(vec![arcade], 1).unwrap();
+    let payment = transaction();
+    let hints = async {
+        // The next question would come after a second.
+        for method in ["POST", "GET", "GET"] {
+            assert!(requests.recv().await.unwrap().starts_with(method));
+        }
+        sleep(Duration::from_millis(100)).await;
+        let soon = Duration::from_millis(300);
+        set.hint(&Txid::from_bytes([7; 32]));
+        assert!(timeout(soon, requests.recv()).await.is_err());
+        set.hint(&txid());
+        assert!(timeout(soon, requests.recv()).await.is_ok());
+    };
+    let (told, ()) = tokio::join!(set.send(&[], &payment, Duration::from_secs(2)), hints);
+    assert_eq!(told.standing, Standing::Open);
+}
+
+#[test]
+fn no_more_can_see_a_transaction_than_are_named() {
+    let set = |named, seen_by| {
+        let arc = Broadcaster::new(Dialect::Arc, client(), "http://127.0.0.1:9");
+        BroadcasterSet::new(vec![arc; named], seen_by)
+    };
+    for (named, seen_by) in [(0, 0), (0, 1), (2, 0), (2, 3)] {
+        assert_eq!(set(named, seen_by).err(), Some(SeenByError { seen_by, named }));
+    }
+    assert!(set(2, 1).is_ok() && set(2, 2).is_ok());
 }

@@ -11,15 +11,15 @@ use bsv_network::headers::{
     Behind, CatchUpError, CaughtUp, Chaintracks, Checkpoint, HeaderFile, HeaderFollower,
     HeaderSource, Outcome, SourceError, SourceNames, SourceReport, SourceState,
 };
-use reqwest::Client;
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
+use self::client::client;
 use self::regtest::regtest;
 
+#[path = "services/client.rs"]
+mod client;
 #[path = "headers/regtest.rs"]
 mod regtest;
 
@@ -90,15 +90,6 @@ fn headers(height: u32, count: usize) -> Vec<u8> {
 
 fn source(url: String) -> HeaderSource {
     HeaderSource::Chaintracks(Chaintracks::new(client(), url))
-}
-
-fn client() -> Client {
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder().no_proxy().tls_backend_preconfigured(config).build().unwrap()
 }
 
 fn open(directory: &tempfile::TempDir) -> Arc<HeaderFile> {

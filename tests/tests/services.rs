@@ -5,6 +5,7 @@ mod clients;
 mod headers;
 mod moods;
 mod pushed;
+mod set;
 
 use std::sync::Arc;
 

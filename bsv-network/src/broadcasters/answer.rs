@@ -1,7 +1,12 @@
+use std::fmt;
+
 use bsv_tx::{Bump, Txid};
+use secrecy::SecretString;
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use crate::hex_digits;
+use crate::service::{one_line, without};
 
 /// The answer of a broadcaster about one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +39,16 @@ pub enum Word {
         reason: String,
     },
     /// The service does not know the coins that it spends.
-    InputsUnknown,
+    InputsUnknown {
+        /// The code: 460, or 462 if the coins may be spent.
+        code: u16,
+    },
     /// The service knows another transaction that spends one of its coins.
     Rival {
-        /// Those that the service names.
+        /// Those that the service names, 16 at most.
         spenders: Vec<Txid>,
+        /// Whether the service refuses the transaction. Otherwise it may have it, too.
+        is_refused: bool,
     },
     /// It cannot be taken before its ancestors, or before its lock time.
     NotYet,
@@ -55,7 +65,7 @@ pub(super) struct Members {
     pub(super) tx_status: Option<String>,
     status: Option<u16>,
     merkle_path: Option<String>,
-    competing_txs: Option<Vec<String>>,
+    competing_txs: Option<Spenders>,
     extra_info: Option<String>,
     reason: Option<String>,
     detail: Option<String>,
@@ -63,8 +73,12 @@ pub(super) struct Members {
     error: Option<String>,
 }
 
-/// The most bytes of a service's words that are kept.
-const MOST_WORDS: usize = 200;
+/// The transactions that an answer names as spenders of the same coins, as far as they are kept.
+#[derive(Debug)]
+struct Spenders(Vec<Txid>);
+
+/// The most spenders that are kept of an answer.
+const MOST_SPENDERS: usize = 16;
 /// How the words of a refusal begin if only an ancestor was refused.
 const PARENT_REJECTED: &str = "parent rejected";
 /// What stands before the id of the transaction that has spent a coin.
@@ -78,11 +92,19 @@ impl Members {
             "SEEN_ON_NETWORK" | "SEEN_MULTIPLE_NODES" | "STUMP_PROCESSING" | "IMMUTABLE" => {
                 Word::Taken
             }
-            "DOUBLE_SPEND_ATTEMPTED" => self.rival(txid),
+            "DOUBLE_SPEND_ATTEMPTED" => self.rival(txid, false),
             "REJECTED" => self.of_code(self.status, txid),
             _ => Word::Open,
         };
         Answer { word, path: self.path(txid) }
+    }
+
+    /// Takes our secrets out of the words.
+    pub(super) fn hide(&mut self, secrets: &[SecretString]) {
+        let Self { extra_info, reason, detail, title, error, .. } = self;
+        for words in [extra_info, reason, detail, title, error].into_iter().flatten() {
+            *words = without(secrets, words);
+        }
     }
 
     /// What a refusal means, by its code.
@@ -95,8 +117,8 @@ impl Members {
             // The code says nothing by itself.
             Some(467) if self.own_words().is_none() => Word::Rejected { reason },
             Some(461 | 463..=465 | 467..=469 | 471..=475) => Word::Refused { code, reason },
-            Some(460 | 462) => Word::InputsUnknown,
-            Some(466) => self.rival(txid),
+            Some(code @ (460 | 462)) => Word::InputsUnknown { code },
+            Some(466) => self.rival(txid, true),
             Some(476) => Word::NotYet,
             _ => Word::Rejected { reason },
         }
@@ -119,13 +141,12 @@ impl Members {
     }
 
     /// A rival. The transaction itself is none, whatever the service names.
-    fn rival(&self, txid: &Txid) -> Word {
-        let named = self.competing_txs.iter().flatten().map(String::as_str);
+    fn rival(&self, txid: &Txid, is_refused: bool) -> Word {
         let told = self.extra_info.as_deref().and_then(|info| info.split_once(SPENT_BY));
-        let told = told.and_then(|(_, rest)| rest.get(..TXID_DIGITS));
-        let spenders = named.chain(told).filter_map(|text| text.parse().ok());
-        let spenders = spenders.filter(|spender| spender != txid);
-        Word::Rival { spenders: spenders.take(MOST_SPENDERS).collect() }
+        let told = told.and_then(|(_, rest)| rest.get(..TXID_DIGITS)?.parse().ok());
+        let named = self.competing_txs.iter().flat_map(|Spenders(named)| named.iter().copied());
+        let spenders = told.into_iter().chain(named).filter(|spender| spender != txid);
+        Word::Rival { spenders: spenders.take(MOST_SPENDERS).collect(), is_refused }
     }
 
     fn path(&self, txid: &Txid) -> Option<Bump> {
@@ -154,20 +175,31 @@ impl Members {
     }
 }
 
-/// The most spenders that are kept of an answer.
-const MOST_SPENDERS: usize = 16;
+impl<'de> Deserialize<'de> for Spenders {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reading;
 
-/// The beginning of foreign words, in one line.
-pub(super) fn one_line(words: &str) -> String {
-    let mut line = String::new();
-    for part in words.chars().map(char::escape_debug) {
-        let part = part.to_string();
-        if line.len() + part.len() > MOST_WORDS {
-            break;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Spenders;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of transaction ids")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Spenders, A::Error> {
+                let mut spenders = Vec::new();
+                while spenders.len() < MOST_SPENDERS {
+                    let Some(text) = list.next_element::<String>()? else { break };
+                    spenders.extend(text.parse::<Txid>());
+                }
+                // The list may be as long as the answer.
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Spenders(spenders))
+            }
         }
-        line.push_str(&part);
+
+        deserializer.deserialize_seq(Reading)
     }
-    line
 }
 
 fn hex_bytes(text: &str) -> Option<Vec<u8>> {
@@ -189,6 +221,10 @@ mod tests {
     fn answer(body: serde_json::Value) -> Answer {
         let members: Members = serde_json::from_value(body).unwrap();
         members.of_state(members.tx_status.as_deref().unwrap(), &txid(1))
+    }
+
+    fn rival(spenders: &[Txid], is_refused: bool) -> Word {
+        Word::Rival { spenders: spenders.to_vec(), is_refused }
     }
 
     #[test]
@@ -216,7 +252,7 @@ mod tests {
                 ],
                 Word::Open,
             ),
-            (&["DOUBLE_SPEND_ATTEMPTED"], Word::Rival { spenders: Vec::new() }),
+            (&["DOUBLE_SPEND_ATTEMPTED"], rival(&[], false)),
             (&["REJECTED"], Word::Rejected { reason: "it gives no reason".to_owned() }),
         ] {
             for state in states {
@@ -241,8 +277,8 @@ mod tests {
                 461 | 463..=465 | 468 | 469 | 471..=475 => {
                     matches!(word, Word::Refused { code: Some(told), .. } if told == code)
                 }
-                460 | 462 => word == Word::InputsUnknown,
-                466 => word == Word::Rival { spenders: Vec::new() },
+                460 | 462 => word == Word::InputsUnknown { code },
+                466 => word == rival(&[], true),
                 476 => word == Word::NotYet,
                 // 467 counts only with a reason.
                 _ => matches!(word, Word::Rejected { .. }),
@@ -265,13 +301,26 @@ mod tests {
             "txStatus": "REJECTED", "status": 466, "extraInfo": line,
             "competingTxs": [txid(2).to_string(), "nonsense"],
         });
-        assert_eq!(answer(body).word, Word::Rival { spenders: vec![txid(2), txid(3)] });
+        assert_eq!(answer(body).word, rival(&[txid(3), txid(2)], true));
         let itself =
             json!({ "txStatus": "REJECTED", "status": 466, "competingTxs": [txid(1).to_string()] });
-        assert_eq!(answer(itself).word, Word::Rival { spenders: Vec::new() });
+        assert_eq!(answer(itself).word, rival(&[], true));
         let cut =
             json!({ "txStatus": "REJECTED", "status": 466, "extraInfo": "already spent by tx ä" });
-        assert_eq!(answer(cut).word, Word::Rival { spenders: Vec::new() });
+        assert_eq!(answer(cut).word, rival(&[], true));
+    }
+
+    #[test]
+    fn only_the_first_spenders_are_read() {
+        let named =
+            |count: u8| (2..count + 2).map(|byte| txid(byte).to_string()).collect::<Vec<_>>();
+        for count in [15, 16, 17, 200] {
+            let body = json!({ "txStatus": "REJECTED", "competingTxs": named(count) });
+            let members: Members = serde_json::from_value(body).unwrap();
+            let Some(Spenders(spenders)) = members.competing_txs else { panic!("{count}") };
+            let expected: Vec<_> = (2..count.min(16) + 2).map(txid).collect();
+            assert_eq!(spenders, expected);
+        }
     }
 
     #[test]
@@ -287,11 +336,5 @@ mod tests {
         for path in ["", "zz", "fe"] {
             assert_eq!(answer(json!({ "txStatus": "MINED", "merklePath": path })).path, None);
         }
-    }
-
-    #[test]
-    fn foreign_words_are_one_short_line() {
-        let line = one_line(&"\n\u{1b}[31mä".repeat(100));
-        assert!(line.len() <= MOST_WORDS && line.starts_with("\\n\\u{1b}[31mä"), "{line}");
     }
 }

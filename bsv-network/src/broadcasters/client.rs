@@ -1,14 +1,18 @@
-use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use bsv_tx::{ExtendedTransaction, Txid};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::answer::{Answer, Members, Word, one_line};
+use super::answer::{Answer, Members, Word};
+use crate::service::{
+    self, TIMEOUT, Unread, host_of, is_too_deep, one_line, reasons, retry_after, secrets_in,
+    without,
+};
 
 /// The dialect of a broadcaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ pub enum Dialect {
 }
 
 /// Where a broadcaster tells of changes. What it tells is only a reason to ask.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Callback {
     /// The URL to which it posts.
     pub url: String,
@@ -29,13 +33,17 @@ pub struct Callback {
 }
 
 /// A client of one broadcaster.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Broadcaster {
     dialect: Dialect,
     url: String,
+    host: String,
     client: Client,
     api_key: Option<SecretString>,
     callback: Option<Callback>,
+    requests_per_second: u32,
+    /// What its words must not show.
+    secrets: Vec<SecretString>,
 }
 
 /// Why a broadcaster says nothing about a transaction. Another one may.
@@ -60,13 +68,10 @@ pub enum BroadcasterError {
     Nonsense(String),
 }
 
-/// How long an answer may take, and how long it may be.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a broadcaster is asked in a second, if nothing else is said.
+const REQUESTS_PER_SECOND: u32 = 20;
+/// How long an answer may be.
 const MOST_BYTES: usize = 16 << 20;
-/// The longest pause that a broadcaster may ask for.
-const MOST_PAUSE: Duration = Duration::from_secs(3_600);
-/// How deep the JSON of an answer may be.
-const MOST_DEPTH: usize = 32;
 
 /// `GET /policy`.
 #[derive(Deserialize)]
@@ -96,17 +101,42 @@ impl Broadcaster {
     /// A broadcaster whose routes begin with `url`, without a slash at the end and, for ARC, without
     /// `/v1`. `client` should follow no redirects.
     pub fn new(dialect: Dialect, client: Client, url: impl Into<String>) -> Self {
-        Self { dialect, url: url.into(), client, api_key: None, callback: None }
+        let url = url.into();
+        let (host, secrets) = (host_of(&url), secrets_in(&url));
+        let (api_key, callback, requests_per_second) = (None, None, REQUESTS_PER_SECOND);
+        Self { dialect, url, host, client, api_key, callback, requests_per_second, secrets }
     }
 
     /// The same broadcaster, which is shown this API key.
     pub fn with_api_key(self, key: SecretString) -> Self {
-        Self { api_key: Some(key), ..self }
+        let secrets = [self.secrets, vec![key.clone()]].concat();
+        Self { api_key: Some(key), secrets, ..self }
     }
 
     /// The same broadcaster, which is asked to tell of changes.
     pub fn with_callback(self, callback: Callback) -> Self {
-        Self { callback: Some(callback), ..self }
+        let secrets = [self.secrets, secrets_in(&callback.url), vec![callback.token.clone()]];
+        Self { callback: Some(callback), secrets: secrets.concat(), ..self }
+    }
+
+    /// The same broadcaster, which a [`BroadcasterSet`](super::BroadcasterSet) asks at most so often
+    /// in a second (20 by default, 1 at least).
+    pub fn with_requests_per_second(self, requests_per_second: u32) -> Self {
+        Self { requests_per_second, ..self }
+    }
+
+    pub(super) fn requests_per_second(&self) -> usize {
+        self.requests_per_second as usize
+    }
+
+    /// Its dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The host, and the port if the URL has one. Other parts of the URL may be secret.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// Gives it a transaction. Its unmined ancestors must have been given before.
@@ -124,7 +154,7 @@ impl Broadcaster {
         }
         let read = self.ask(request.body(transaction.to_bytes())).await?;
         if read.status == StatusCode::NOT_FOUND {
-            return Err(read.nonsense("there is no such route"));
+            return Err(self.nonsense(&read, "there is no such route"));
         }
         self.answer(&read, &transaction.transaction().txid())
     }
@@ -142,14 +172,14 @@ impl Broadcaster {
     pub async fn fee_rate(&self) -> Result<u64, BroadcasterError> {
         let read = self.ask(self.client.get(self.route("/policy"))).await?;
         if !read.status.is_success() {
-            return Err(read.nonsense("it tells no policy"));
+            return Err(self.nonsense(&read, "it tells no policy"));
         }
-        let PolicyAnswer { policy } = read.json()?;
+        let PolicyAnswer { policy } = self.json(&read)?;
         let MiningFee { satoshis, bytes } = policy.mining_fee;
         let rate = u128::from(satoshis) * 1000;
         let rate = (bytes > 0).then(|| rate.div_ceil(u128::from(bytes)));
         let rate = rate.and_then(|rate| u64::try_from(rate).ok());
-        rate.ok_or_else(|| read.nonsense("the fee of its policy makes no sense"))
+        rate.ok_or_else(|| self.nonsense(&read, "the fee of its policy makes no sense"))
     }
 
     fn route(&self, path: &str) -> String {
@@ -161,39 +191,38 @@ impl Broadcaster {
 
     async fn ask(&self, request: RequestBuilder) -> Result<Read, BroadcasterError> {
         let request = match &self.api_key {
-            Some(key) => request.header(AUTHORIZATION, format!("Bearer {}", key.expose_secret())),
+            Some(key) => request.bearer_auth(key.expose_secret()),
             None => request,
         };
-        let mut answer = request.timeout(TIMEOUT).send().await.map_err(unreachable)?;
+        let away = |error| BroadcasterError::Unreachable(reasons(error));
+        let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
         let status = answer.status();
-        let retry_after = answer.headers().get(RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_PAUSE));
         // What the body of these says, and whether it comes, does not matter.
         match status.as_u16() {
             code @ (401 | 403) => return Err(BroadcasterError::Unauthorized(code)),
             code @ (408 | 409 | 413 | 429 | 500..) => {
+                let retry_after = retry_after(answer.headers());
                 return Err(BroadcasterError::Busy { status: code, retry_after });
             }
             _ => {}
         }
-        let mut body = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(unreachable)? {
-            if body.len() + part.len() > MOST_BYTES {
+        let body = service::read(answer, MOST_BYTES).await.map_err(|unread| match unread {
+            Unread::Cut(reason) => BroadcasterError::Unreachable(reason),
+            Unread::TooLong => {
                 let reason = format!("the answer is longer than {MOST_BYTES} bytes");
-                return Err(BroadcasterError::Nonsense(reason));
+                BroadcasterError::Nonsense(reason)
             }
-            body.extend_from_slice(&part);
-        }
+        })?;
         Ok(Read { status, body })
     }
 
     /// What an answer about a transaction means.
     fn answer(&self, read: &Read, txid: &Txid) -> Result<Answer, BroadcasterError> {
-        let members: Members = read.json()?;
+        let mut members: Members = self.json(read)?;
+        members.hide(&self.secrets);
         let named = members.txid.as_deref().filter(|named| !named.is_empty());
         if named.is_some_and(|named| named.parse() != Ok(*txid)) {
-            return Err(read.nonsense("it is about another transaction"));
+            return Err(self.nonsense(read, "it is about another transaction"));
         }
         let code = members.code().or(match read.status.as_u16() {
             code @ 460..=476 => Some(code),
@@ -205,52 +234,49 @@ impl Broadcaster {
             (400, _) if self.dialect == Dialect::Arcade => members.without_code(txid),
             _ => None,
         };
-        let word = word.ok_or_else(|| read.nonsense("it says nothing about the transaction"))?;
+        let word =
+            word.ok_or_else(|| self.nonsense(read, "it says nothing about the transaction"))?;
         Ok(Answer { word, path: None })
     }
-}
 
-impl Read {
-    fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, BroadcasterError> {
-        if depth(&self.body) > MOST_DEPTH {
-            return Err(self.nonsense("its JSON is too deep"));
+    fn json<'a, T: Deserialize<'a>>(&self, read: &'a Read) -> Result<T, BroadcasterError> {
+        if is_too_deep(&read.body) {
+            return Err(self.nonsense(read, "its JSON is too deep"));
         }
-        serde_json::from_slice(&self.body).map_err(|error| self.nonsense(&error.to_string()))
+        // The words of this error repeat those of the answer.
+        serde_json::from_slice(&read.body).map_err(|error| self.nonsense(read, &error.to_string()))
     }
 
-    fn nonsense(&self, reason: &str) -> BroadcasterError {
-        let body = String::from_utf8_lossy(&self.body[..self.body.len().min(200)]);
-        let answer = one_line(&body);
-        BroadcasterError::Nonsense(format!("{reason} (HTTP {}): {answer}", self.status.as_u16()))
+    fn nonsense(&self, read: &Read, reason: &str) -> BroadcasterError {
+        let line = |words: &str| one_line(&without(&self.secrets, words));
+        let (reason, status) = (line(reason), read.status.as_u16());
+        let answer = line(&String::from_utf8_lossy(&read.body));
+        BroadcasterError::Nonsense(format!("{reason} (HTTP {status}): {answer}"))
     }
 }
 
-/// How deep brackets are nested outside of strings.
-fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    let (mut in_string, mut is_escaped) = (false, false);
-    for byte in json {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_string => is_escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
+impl Dialect {
+    /// The name in settings and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arcade => "arcade",
+            Self::Arc => "arc",
         }
-        most = most.max(depth);
     }
-    most
 }
 
-/// The error without the URL, which may hold a key, with its causes.
-fn unreachable(error: reqwest::Error) -> BroadcasterError {
-    let error = error.without_url();
-    let mut reason = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        reason.push_str(&format!(": {error}"));
-        cause = error.source();
+impl fmt::Debug for Broadcaster {
+    /// Shows the host. Other parts of the URL may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Broadcaster");
+        shown.field("dialect", &self.dialect).field("host", &self.host).finish_non_exhaustive()
     }
-    BroadcasterError::Unreachable(reason)
+}
+
+impl fmt::Debug for Callback {
+    /// Shows the host. Other parts of the URL may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Callback");
+        shown.field("host", &host_of(&self.url)).finish_non_exhaustive()
+    }
 }

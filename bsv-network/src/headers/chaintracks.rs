@@ -1,27 +1,21 @@
-use std::error::Error;
-use std::time::Duration;
+use std::fmt;
 
 use bsv_tx::BlockHeader;
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, Response, StatusCode};
 
 use super::chain::{Locator, MOST_AT_ONCE};
 use super::file::headers_in;
-use super::source_error::{SourceError, shown};
+use super::source_error::SourceError;
+use crate::service::{self, TIMEOUT, Unread, host_of, reasons, shown};
 
 /// A service that gives headers by HTTP: the routes of Chaintracks, version 2
 /// (`/headers.bin`). Arcade serves them too.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chaintracks {
     client: Client,
     url: String,
     host: String,
 }
-
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest pause that a service may ask for.
-const MOST_PAUSE: Duration = Duration::from_secs(3_600);
 
 impl Chaintracks {
     /// A service whose routes begin with `url`, without a slash at the end. `client` should follow no
@@ -78,15 +72,13 @@ impl Chaintracks {
 
     async fn get(&self, route: &str) -> Result<Response, SourceError> {
         let request = self.client.get(format!("{}/{route}", self.url)).timeout(TIMEOUT);
-        request.send().await.map_err(|error| self.unreachable(error))
+        request.send().await.map_err(|error| self.unreachable(reasons(error)))
     }
 
     /// Why an answer is none. A service that is busy or ill is asked again like one that is away.
     async fn failure(&self, mut answer: Response) -> SourceError {
         let status = answer.status();
-        let retry_after = answer.headers().get(RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_PAUSE));
+        let retry_after = service::retry_after(answer.headers());
         let body = answer.chunk().await.ok().flatten().unwrap_or_default();
         let reason = format!("status {status}: {}", shown(&body));
         let name = self.host.clone();
@@ -98,25 +90,15 @@ impl Chaintracks {
         }
     }
 
-    async fn read(&self, mut answer: Response) -> Result<Vec<u8>, SourceError> {
-        let mut body = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|error| self.unreachable(error))? {
-            if body.len() + part.len() > MOST_AT_ONCE * BlockHeader::LEN {
-                return Err(self.nonsense("more headers than it was asked for", &body));
-            }
-            body.extend_from_slice(&part);
-        }
-        Ok(body)
+    async fn read(&self, answer: Response) -> Result<Vec<u8>, SourceError> {
+        let body = service::read(answer, MOST_AT_ONCE * BlockHeader::LEN).await;
+        body.map_err(|unread| match unread {
+            Unread::Cut(reason) => self.unreachable(reason),
+            Unread::TooLong => self.nonsense("more headers than it was asked for", b""),
+        })
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> SourceError {
-        let error = error.without_url();
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            reason.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
+    fn unreachable(&self, reason: String) -> SourceError {
         SourceError::unreachable(&self.host, reason)
     }
 
@@ -125,11 +107,9 @@ impl Chaintracks {
     }
 }
 
-/// The host of a URL, and the port if it has one.
-pub(super) fn host_of(url: &str) -> String {
-    let host = Url::parse(url).ok().and_then(|url| {
-        let host = url.host_str()?.to_owned();
-        Some(url.port().map_or(host.clone(), |port| format!("{host}:{port}")))
-    });
-    host.unwrap_or_default()
+impl fmt::Debug for Chaintracks {
+    /// Shows the host. Other parts of the URL may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chaintracks").field("host", &self.host).finish_non_exhaustive()
+    }
 }

@@ -10,7 +10,7 @@ use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 
 use super::chain::Locator;
-use super::source_error::shown;
+use crate::service::shown;
 
 /// The version of the protocol (`PROTOCOL_VERSION` of nodes).
 const VERSION: i32 = 70_016;

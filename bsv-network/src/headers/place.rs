@@ -3,9 +3,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use super::chaintracks::host_of;
 use super::source::CatchUpError;
 use super::source_error::SourceError;
+use crate::service::host_of;
 
 /// A place for one source at a time.
 #[derive(Debug)]

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::service::shown;
+
 /// Why a source gives no headers.
 #[derive(Debug, Error)]
 pub enum SourceError {
@@ -42,37 +44,5 @@ impl SourceError {
     /// What is wrong with an answer.
     pub(super) fn nonsense(name: &str, reason: &str, answer: &[u8]) -> Self {
         Self::Nonsense { name: name.to_owned(), reason: format!("{reason}: {}", shown(answer)) }
-    }
-}
-
-/// The first bytes of an answer, for a log. The text has 200 bytes at most.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_SHOWN)]);
-    let mut shown = String::new();
-    for char in text.chars() {
-        let escaped = char.escape_debug();
-        if shown.len() + escaped.clone().map(char::len_utf8).sum::<usize>() > MOST_SHOWN {
-            break;
-        }
-        shown.extend(escaped);
-    }
-    shown
-}
-
-/// How many bytes of an answer are shown.
-const MOST_SHOWN: usize = 200;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_bytes_are_shown_in_a_line_of_limited_length() {
-        assert_eq!(shown(b"no \x1b[1m\n"), r"no \u{1b}[1m\n");
-        for byte in [0, 7, b'a', b'"', 0xff] {
-            let shown = shown(&[byte; 1_000]);
-            assert!((190..=200).contains(&shown.len()), "{byte}: {}", shown.len());
-            assert!(!shown.contains(char::is_control));
-        }
     }
 }

@@ -1,0 +1,251 @@
+use std::time::Duration;
+
+use bsv_tx::{Bump, ExtendedTransaction, Txid};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use thiserror::Error;
+use tokio::pin;
+use tokio::select;
+use tokio::sync::{Notify, broadcast};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::answer::{Answer, Word};
+use super::client::{Broadcaster, BroadcasterError, Dialect};
+use super::member::{BroadcasterReport, Member, PATIENCE};
+use super::standing::{Standing, Step, Talk};
+
+/// Several broadcasters, whose words are put together.
+///
+/// It keeps nothing about transactions. Each broadcaster is asked at most 8 questions at once, and as
+/// often in a second as it allows.
+#[derive(Debug)]
+pub struct BroadcasterSet {
+    members: Vec<Member>,
+    seen_by: usize,
+    max_fee_rate: Option<u64>,
+    hints: broadcast::Sender<Txid>,
+}
+
+/// What the broadcasters of a set tell of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What it means.
+    pub standing: Standing,
+    /// Merkle paths, each with the transaction as a marked leaf. Nobody has checked them. The
+    /// transaction is mined if one leads to the root of a header of the main chain, whatever the
+    /// standing is.
+    pub paths: Vec<Bump>,
+    /// What each broadcaster has said last, if it was asked and has answered.
+    pub said: Vec<Said>,
+}
+
+/// What one broadcaster has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Its dialect.
+    pub dialect: Dialect,
+    /// The host, and the port if the URL has one.
+    pub host: String,
+    /// Its word, or why there is none.
+    pub word: Result<Word, BroadcasterError>,
+}
+
+/// More broadcasters must see a transaction than are named, or none must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("a transaction cannot be seen by {seen_by} of {named} broadcasters")]
+pub struct SeenByError {
+    /// How many must see it.
+    pub seen_by: usize,
+    /// How many are named.
+    pub named: usize,
+}
+
+/// How many hints wait for those who are busy. Those who miss some ask without one.
+const HINTS: usize = 64;
+
+impl BroadcasterSet {
+    /// A set whose transactions are taken if `seen_by` broadcasters say so. The broadcasters are asked
+    /// in this order.
+    pub fn new(broadcasters: Vec<Broadcaster>, seen_by: usize) -> Result<Self, SeenByError> {
+        let named = broadcasters.len();
+        if !(1..=named).contains(&seen_by) {
+            return Err(SeenByError { seen_by, named });
+        }
+        let members = broadcasters.into_iter().map(Member::new).collect();
+        Ok(Self { members, seen_by, max_fee_rate: None, hints: broadcast::Sender::new(HINTS) })
+    }
+
+    /// The same set, which gives no transactions to a broadcaster that asks for a higher fee than
+    /// this, in satoshis per 1000 bytes. Such a broadcaster has no say in [`BroadcasterSet::send`].
+    pub fn with_max_fee_rate(self, max_fee_rate: u64) -> Self {
+        Self { max_fee_rate: Some(max_fee_rate), ..self }
+    }
+
+    /// Gives a transaction to the network, after its unproven ancestors in the order of their
+    /// dependence, until it is clear how it stands, for at most this time.
+    ///
+    /// At first so many broadcasters get it as must see it. Another one gets it as soon as one of them
+    /// has failed, has refused it, or has not taken it for 5 seconds. It may be sent any number of
+    /// times.
+    pub async fn send(
+        &self,
+        ancestors: &[ExtendedTransaction],
+        transaction: &ExtendedTransaction,
+        time: Duration,
+    ) -> Told {
+        let members: Vec<_> = self.members.iter().filter(|it| self.is_in_use(it)).collect();
+        let package = Package { ancestors, transaction, hint: Notify::new() };
+        let txid = package.txid();
+        let mut hints = self.hints.subscribe();
+        let mut talks: Vec<_> = members.iter().map(|_| Talk::default()).collect();
+        let mut begun: Vec<Instant> = Vec::new();
+        let mut steps = FuturesUnordered::new();
+        let end = sleep(time);
+        pin!(end);
+        loop {
+            let asked = begun.iter().zip(&talks);
+            let others = asked.filter(|(at, talk)| talk.wants_another(at.elapsed() >= PATIENCE));
+            let due = members.len().min(self.seen_by + others.count());
+            while begun.len() < due {
+                steps.push(package.take(&members, begun.len(), Step::Send, Duration::ZERO));
+                begun.push(Instant::now());
+            }
+            if steps.is_empty() || is_clear(&talks, self.seen_by) {
+                break;
+            }
+            let slow = begun.iter().map(|at| *at + PATIENCE).find(|at| *at > Instant::now());
+            select! {
+                biased;
+                Some((index, step, said)) = steps.next() => {
+                    if let Some((step, wait)) = talks[index].hear(step, said) {
+                        steps.push(package.take(&members, index, step, wait));
+                    }
+                }
+                () = &mut end => break,
+                hint = hints.recv() => {
+                    // Those that were missed may have been about it.
+                    if !hint.is_ok_and(|hint| hint != txid) {
+                        package.hint.notify_waiters();
+                    }
+                }
+                () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => {}
+            }
+        }
+        self.told(&members, talks)
+    }
+
+    /// Asks all broadcasters what became of a transaction that was sent before, each once, for at most
+    /// this time.
+    pub async fn ask(&self, txid: &Txid, time: Duration) -> Told {
+        let members: Vec<_> = self.members.iter().collect();
+        let asked = members.iter().map(|member| async move {
+            let asked = timeout(time, member.ask(member.broadcaster.status(txid))).await;
+            let late = || format!("no answer within {} s", time.as_secs_f32());
+            asked.unwrap_or_else(|_| Err(BroadcasterError::Unreachable(late())))
+        });
+        let talks = join_all(asked).await.into_iter().map(Talk::of);
+        self.told(&members, talks.collect())
+    }
+
+    /// Makes those who wait for news of a transaction ask at once: somebody says that there are some.
+    pub fn hint(&self, txid: &Txid) {
+        // Nobody may wait.
+        let _ = self.hints.send(*txid);
+    }
+
+    /// Asks each broadcaster for its fee that was not asked for an hour, or did not tell it a minute
+    /// ago. Call it every minute.
+    pub async fn ask_fees(&self) {
+        join_all(self.members.iter().map(Member::ask_fee)).await;
+    }
+
+    /// The fee that as many broadcasters accept as must see a transaction, in satoshis per 1000 bytes,
+    /// as far as they have told it. Those that are not in use do not count. `None` if nobody has told
+    /// it.
+    pub fn fee_rate(&self) -> Option<u64> {
+        let used = self.members.iter().filter(|member| self.is_in_use(member));
+        let mut rates: Vec<_> = used.filter_map(Member::fee_rate).collect();
+        rates.sort_unstable();
+        rates.truncate(self.seen_by);
+        rates.last().copied()
+    }
+
+    /// What is known of each broadcaster, in their order.
+    pub fn reports(&self) -> impl Iterator<Item = BroadcasterReport> {
+        self.members.iter().map(|member| member.report(self.is_in_use(member)))
+    }
+
+    fn is_in_use(&self, member: &Member) -> bool {
+        let rates = member.fee_rate().zip(self.max_fee_rate);
+        rates.is_none_or(|(rate, most)| rate <= most)
+    }
+
+    fn told(&self, members: &[&Member], talks: Vec<Talk>) -> Told {
+        let standing = Standing::of(&words(&talks), self.seen_by);
+        let (mut paths, mut said) = (Vec::new(), Vec::new());
+        for (member, talk) in members.iter().zip(talks) {
+            paths.extend(talk.path);
+            let (dialect, host) = (member.broadcaster.dialect(), member.broadcaster.host());
+            said.extend(talk.said.map(|word| Said { dialect, host: host.to_owned(), word }));
+        }
+        Told { standing, paths, said }
+    }
+}
+
+fn words(talks: &[Talk]) -> Vec<Option<Word>> {
+    talks.iter().map(|talk| talk.word.clone()).collect()
+}
+
+/// Whether nothing that others say can change what it means.
+fn is_clear(talks: &[Talk], seen_by: usize) -> bool {
+    let words = words(talks);
+    match Standing::of(&words, seen_by) {
+        Standing::Taken => true,
+        Standing::Rival { .. } => words.contains(&Some(Word::Taken)),
+        _ => false,
+    }
+}
+
+/// A transaction that is sent.
+struct Package<'a> {
+    ancestors: &'a [ExtendedTransaction],
+    transaction: &'a ExtendedTransaction,
+    /// Ends waiting for the next question.
+    hint: Notify,
+}
+
+impl Package<'_> {
+    fn txid(&self) -> Txid {
+        self.transaction.transaction().txid()
+    }
+
+    /// Takes a step with one of the broadcasters after a while.
+    async fn take(
+        &self,
+        members: &[&Member],
+        index: usize,
+        step: Step,
+        wait: Duration,
+    ) -> (usize, Step, Result<Answer, BroadcasterError>) {
+        let member = members[index];
+        select! {
+            () = sleep(wait) => {}
+            () = self.hint.notified(), if step == Step::Ask => {}
+        }
+        let said = match step {
+            Step::Send => self.send(member).await,
+            Step::Ask => member.ask(member.broadcaster.status(&self.txid())).await,
+        };
+        (index, step, said)
+    }
+
+    async fn send(&self, member: &Member) -> Result<Answer, BroadcasterError> {
+        let mut ancestors = Vec::new();
+        for ancestor in self.ancestors {
+            ancestors.push(member.ask(member.broadcaster.send(ancestor)).await?.word);
+        }
+        let Answer { word, path } = member.ask(member.broadcaster.send(self.transaction)).await?;
+        Ok(Answer { word: word.after(&ancestors), path })
+    }
+}
