@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::time::Duration;
 
-#[cfg(feature = "broadcasters")]
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, Url};
 #[cfg(feature = "broadcasters")]
@@ -14,7 +13,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most bytes of foreign words that are kept.
 const MOST_WORDS: usize = 200;
 /// The longest pause that a service may ask for.
-#[cfg(feature = "broadcasters")]
 const MOST_PAUSE: Duration = Duration::from_secs(3_600);
 /// How deep the JSON of an answer may be.
 #[cfg(feature = "broadcasters")]
@@ -101,7 +99,6 @@ pub(crate) fn without(secrets: &[SecretString], words: &str) -> String {
 }
 
 /// How long a service wants to be left alone, for an hour at most.
-#[cfg(feature = "broadcasters")]
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds).min(MOST_PAUSE))
