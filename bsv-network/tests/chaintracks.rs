@@ -16,7 +16,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use self::regtest::regtest;
 
@@ -247,6 +247,21 @@ async fn a_service_says_how_long_it_wants_to_be_left_alone() {
         let error = source(url).claimed_height().await.unwrap_err();
         let SourceError::Unreachable { retry_after, .. } = error else { panic!("{error}") };
         assert_eq!(retry_after, Some(Duration::from_secs(expected)));
+    }
+}
+
+#[tokio::test]
+async fn a_service_is_left_alone_for_as_long_as_it_asks_for() {
+    for (seconds, expected) in [(0, 2), (60, 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (url, requests) = busy(seconds).await;
+        let names = SourceNames { urls: vec![url], peers: Vec::new() };
+        let file = open(&directory);
+        let follower = HeaderFollower::new(file, Network::Livenet, names, client());
+        // Without a wish, a service is asked again after a second.
+        let followed = timeout(Duration::from_millis(1_900), Arc::new(follower).follow()).await;
+        assert!(followed.is_err());
+        assert_eq!(requests.load(Ordering::Relaxed), expected);
     }
 }
 

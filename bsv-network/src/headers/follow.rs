@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,9 @@ pub struct SourceNames {
 ///
 /// Each source is asked by itself, and asked again after a failure: an HTTP service after a second at
 /// first and a minute at last, a node at an address after 30 seconds at first and half an hour at
-/// last. Sources that answer nonsense are logged.
+/// last. A service may ask for a longer pause, an hour at most. While the newest header is older than
+/// an hour, a node that has brought nothing new for 10 minutes gives way to another address. Sources
+/// that answer nonsense are logged.
 #[derive(Debug)]
 pub struct HeaderFollower {
     file: Arc<HeaderFile>,
@@ -44,6 +47,8 @@ pub struct HeaderFollower {
 const SEEDED: usize = 4;
 /// The age of the newest block, in seconds, from which headers are old.
 const OLD: u64 = 3 * 60 * 60;
+/// How many addresses of one name are used.
+const MOST_OF_NAME: usize = 32;
 /// The time between two looks whether a source may be asked again.
 const SHORTEST_REST: Duration = Duration::from_secs(1);
 
@@ -121,7 +126,7 @@ impl HeaderFollower {
         name: &mut String,
     ) -> Result<CaughtUp, CatchUpError> {
         let mut last = None;
-        for target in &targets(place).await? {
+        for target in &targets_of(place).await? {
             let Some(_taken) = self.pool.take(target, place.is_seeded()) else { continue };
             match self.connect(place, target).await {
                 Ok(source) => {
@@ -137,38 +142,54 @@ impl HeaderFollower {
 
     /// Asks the sources of a place, one after the other.
     async fn keep_asking(&self, place: &Place) {
+        let (mut targets, mut look_up) = (Vec::new(), Instant::now());
         loop {
-            let targets = targets(place).await.unwrap_or_else(|error| {
-                place.note_left(&error.into());
-                Vec::new()
-            });
+            if look_up <= Instant::now() {
+                match targets_of(place).await {
+                    Ok(found) => targets = found,
+                    Err(error) => place.note_left(&error.into()),
+                }
+                look_up = Instant::now() + PERIOD;
+            }
+            self.pool.sort(&mut targets);
             for target in &targets {
                 let Some(taken) = self.pool.take(target, place.is_seeded()) else { continue };
-                let (error, lasted) = self.visit(place, target).await;
+                let has_others = || self.pool.has_free(&targets);
+                let (error, lasted) = self.visit(place, target, has_others).await;
                 place.note_left(&error);
                 let has_lasted = lasted > PERIOD;
                 let is_own_fault = matches!(error, CatchUpError::File(_));
                 let is_away =
                     matches!(error, CatchUpError::Source(SourceError::Unreachable { .. }));
-                taken.leave_alone(is_own_fault || is_away && has_lasted);
+                let asked_for = match &error {
+                    CatchUpError::Source(error) => error.retry_after(),
+                    _ => None,
+                };
+                taken.leave_alone(is_own_fault || is_away && has_lasted, asked_for);
                 if is_own_fault || has_lasted {
                     // The names may have other addresses by this time.
                     break;
                 }
             }
             let latest = Instant::now() + PERIOD;
-            let next = self.pool.next_free(&targets).unwrap_or(latest);
+            let next = self.pool.next_free(&targets, place.is_seeded()).unwrap_or(latest);
             sleep(SHORTEST_REST).await;
             sleep_until(next.min(latest)).await;
         }
     }
 
-    /// Asks one source until it fails. Answers why, and for how long it has answered.
-    async fn visit(&self, place: &Place, target: &Target) -> (CatchUpError, Duration) {
+    /// Asks one source until it fails, or is idle while there are others. Answers why, and for how
+    /// long it has answered.
+    async fn visit(
+        &self,
+        place: &Place,
+        target: &Target,
+        has_others: impl Fn() -> bool,
+    ) -> (CatchUpError, Duration) {
         match self.connect(place, target).await {
             Ok(source) => {
                 let mut visit = Visit::new(&self.file, place, source);
-                (visit.stay().await, visit.lasted())
+                (visit.stay(has_others).await, visit.lasted())
             }
             Err(error) => (error.into(), Duration::ZERO),
         }
@@ -190,24 +211,32 @@ impl HeaderFollower {
     }
 }
 
-/// What can be asked at a place. An error if no name has an address.
-async fn targets(place: &Place) -> Result<Vec<Target>, SourceError> {
+/// What can be asked at a place, one of each name in turn. An error if no name has an address.
+async fn targets_of(place: &Place) -> Result<Vec<Target>, SourceError> {
     let found = match &place.origin {
         Origin::Url(url) => return Ok(vec![Target::Service(url.clone())]),
         Origin::Node(name) => vec![addresses(name).await],
         Origin::Seeds(seeds) => join_all(seeds.iter().map(|seed| addresses(seed))).await,
     };
-    let (mut targets, mut failure) = (Vec::new(), None);
+    let (mut lists, mut failure) = (Vec::new(), None);
     for found in found {
         match found {
-            Ok(addresses) => targets.extend(addresses.into_iter().map(Target::Node)),
+            Ok(addresses) => lists.push(addresses),
             Err(error) => failure = Some(error),
         }
     }
+    let targets = in_turn(&lists);
     match failure {
         Some(error) if targets.is_empty() => Err(error),
         _ => Ok(targets),
     }
+}
+
+/// The first address of each list, then the second of each, and so on: a name may have addresses of
+/// one owner only, and as many as it likes.
+fn in_turn(lists: &[Vec<SocketAddr>]) -> Vec<Target> {
+    let nth = |index| lists.iter().filter_map(move |list| list.get(index));
+    (0..MOST_OF_NAME).flat_map(nth).copied().map(Target::Node).collect()
 }
 
 /// The names at which the network's nodes are found.
@@ -297,5 +326,17 @@ mod tests {
         };
         assert_eq!(follower.places.len(), SEEDED);
         assert_eq!(follower.places.iter().map(first).collect::<HashSet<_>>().len(), 3);
+    }
+
+    #[test]
+    fn the_addresses_of_names_come_in_turn_and_each_name_has_32_at_most() {
+        let addresses = |name: u8, count: u8| -> Vec<SocketAddr> {
+            (0..count).map(|number| ([10, name, 0, number], 8333).into()).collect()
+        };
+        let targets = in_turn(&[addresses(1, 2), Vec::new(), addresses(2, 200)]);
+        assert_eq!(targets.len(), 2 + 32);
+        let node = |name, number| Target::Node(([10, name, 0, number], 8333).into());
+        let first = [node(1, 0), node(2, 0), node(1, 1), node(2, 1), node(2, 2)];
+        assert_eq!(targets[..5], first);
     }
 }

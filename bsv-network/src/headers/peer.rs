@@ -151,9 +151,7 @@ impl Peer {
         while !self.is_announced {
             let heard = match timeout(QUIET, self.wire.receive()).await {
                 Ok(Ok(Message::Ping(nonce))) => self.wire.send_pong(nonce).await,
-                Ok(message) => {
-                    message.map(|message| self.is_announced = message.is_announcement())
-                }
+                Ok(message) => message.map(|message| self.is_announced = message.is_announcement()),
                 Err(_) => {
                     let heard = self.hear_until_pong(|message| message.is_announcement());
                     match timeout(TIMEOUT, heard).await {

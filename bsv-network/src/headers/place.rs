@@ -179,6 +179,11 @@ impl Place {
                 tracing::error!("headers cannot be stored: {error}");
                 return;
             }
+            // It has answered, and another one at the place is asked at once.
+            CatchUpError::Idle { .. } => {
+                tracing::info!(host = report.host.as_str(), kind = report.kind, "{error}");
+                return;
+            }
             CatchUpError::Source(SourceError::Unreachable { .. }) => {
                 (SourceState::Away, Outcome::Away)
             }

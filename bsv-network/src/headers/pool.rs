@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -44,48 +44,76 @@ impl Pool {
     /// Takes a target, unless it is in use or has failed recently. `is_apart` says that no other node
     /// in its range of addresses may be in use either: all of them may belong to one owner.
     pub(super) fn take<'a>(&'a self, target: &'a Target, is_apart: bool) -> Option<Taken<'a>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.locked();
         let now = Instant::now();
-        if all.len() > MOST_TARGETS {
-            all.retain(|_, known| known.is_used || known.free_at > now);
-        }
-        let is_near = |(other, known): (&Target, &Standing)| {
-            known.is_used && other.range().is_some() && other.range() == target.range()
-        };
-        if is_apart && all.iter().any(is_near) {
+        if free_at(&all, target, is_apart, now).is_none_or(|free_at| free_at > now) {
             return None;
         }
-        let known = all.entry(target.clone()).or_insert(Standing {
-            is_used: false,
-            failures: 0,
-            free_at: now,
-        });
-        let is_free = !known.is_used && known.free_at <= now;
-        known.is_used |= is_free;
-        is_free.then(|| Taken { pool: self, target })
+        if all.len() >= MOST_TARGETS && !all.contains_key(target) {
+            let unused = all.iter().filter(|(_, known)| !known.is_used);
+            let longest_free = unused.min_by_key(|(_, known)| known.free_at);
+            if let Some(forgotten) = longest_free.map(|(target, _)| target.clone()) {
+                all.remove(&forgotten);
+            }
+        }
+        let known = all.entry(target.clone());
+        known.or_insert(Standing { is_used: false, failures: 0, free_at: now }).is_used = true;
+        Some(Taken { pool: self, target })
     }
 
-    /// When one of these targets may be used again, the first of them. `None` if others use all.
-    pub(super) fn next_free(&self, targets: &[Target]) -> Option<Instant> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let unused = targets.iter().filter_map(|target| all.get(target)).filter(|it| !it.is_used);
-        unused.map(|known| known.free_at).min()
+    /// When one of these targets may be used again, the first of them. `None` if none may be used
+    /// while those are that are in use.
+    pub(super) fn next_free(&self, targets: &[Target], is_apart: bool) -> Option<Instant> {
+        let (all, now) = (self.locked(), Instant::now());
+        targets.iter().filter_map(|target| free_at(&all, target, is_apart, now)).min()
+    }
+
+    /// Whether one of these targets may be used at once.
+    pub(super) fn has_free(&self, targets: &[Target]) -> bool {
+        self.next_free(targets, false).is_some_and(|free_at| free_at <= Instant::now())
+    }
+
+    /// Puts those first that were not used yet, and last those that were used last or failed often.
+    pub(super) fn sort(&self, targets: &mut [Target]) {
+        let all = self.locked();
+        targets.sort_by_key(|target| all.get(target).map(|known| known.free_at));
     }
 
     fn change(&self, target: &Target, change: impl FnOnce(&mut Standing)) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.get_mut(target) {
+        if let Some(known) = self.locked().get_mut(target) {
             change(known);
         }
     }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<Target, Standing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When a target may be used, which may be in the past. `None` if it is in use, or near one that is and
+/// must be apart.
+fn free_at(
+    all: &HashMap<Target, Standing>,
+    target: &Target,
+    is_apart: bool,
+    now: Instant,
+) -> Option<Instant> {
+    let is_near = |(other, known): (&Target, &Standing)| {
+        known.is_used && other.range().is_some() && other.range() == target.range()
+    };
+    let known = all.get(target);
+    let is_taken = known.is_some_and(|known| known.is_used) || is_apart && all.iter().any(is_near);
+    (!is_taken).then(|| known.map_or(now, |known| known.free_at))
 }
 
 impl Taken<'_> {
-    /// Leaves the target alone for a while: for longer after each failure in a row.
-    pub(super) fn leave_alone(&self, was_good: bool) {
+    /// Leaves the target alone for a while: for longer after each failure in a row, and for as long as
+    /// it has asked for.
+    pub(super) fn leave_alone(&self, was_good: bool, asked_for: Option<Duration>) {
         self.pool.change(self.target, |known| {
             known.failures = if was_good { 1 } else { known.failures + 1 };
-            known.free_at = Instant::now() + self.target.pause(known.failures);
+            let pause = self.target.pause(known.failures).max(asked_for.unwrap_or_default());
+            known.free_at = Instant::now() + pause;
         });
     }
 }
@@ -124,6 +152,8 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use tokio::time::sleep;
 
     use super::*;
@@ -139,16 +169,21 @@ mod tests {
         for pause in [30, 60, 120, 240, 480, 960, 1_800, 1_800] {
             let taken = pool.take(&node, false).unwrap();
             assert!(pool.take(&node, false).is_none());
-            taken.leave_alone(false);
+            taken.leave_alone(false, None);
             drop(taken);
             sleep(Duration::from_secs(pause - 1)).await;
             assert!(pool.take(&node, false).is_none());
             sleep(Duration::from_secs(2)).await;
         }
         // One that was good meanwhile begins again.
-        pool.take(&node, false).unwrap().leave_alone(true);
+        pool.take(&node, false).unwrap().leave_alone(true, None);
         sleep(Duration::from_secs(31)).await;
         drop(pool.take(&node, false).unwrap());
+        // One may ask for a longer pause.
+        pool.take(&node, false).unwrap().leave_alone(false, Some(Duration::from_secs(90)));
+        sleep(Duration::from_secs(89)).await;
+        assert!(pool.take(&node, false).is_none());
+        sleep(Duration::from_secs(2)).await;
         assert!(pool.take(&node, false).is_some());
     }
 
@@ -172,15 +207,48 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_number_of_targets_that_are_remembered_is_bounded() {
+        let pool = Pool::default();
+        let node = |number: u32| Target::Node((number.to_be_bytes(), 8333).into());
+        let (used, failed) = (node(0), node(1));
+        let _taken = pool.take(&used, false);
+        pool.take(&failed, false).unwrap().leave_alone(false, Some(Duration::from_secs(3_600)));
+        for number in 2..MOST_TARGETS as u32 + 50 {
+            pool.take(&node(number), false).unwrap().leave_alone(false, None);
+        }
+        assert_eq!(pool.locked().len(), MOST_TARGETS);
+        // These were forgotten last.
+        sleep(Duration::from_secs(31)).await;
+        assert!(pool.take(&used, false).is_none() && pool.take(&failed, false).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn targets_that_were_not_used_come_first_and_those_that_were_used_last_come_last() {
+        let pool = Pool::default();
+        let [first, second, third, fourth] =
+            ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"].map(node);
+        pool.take(&first, false).unwrap().leave_alone(false, None);
+        sleep(Duration::from_secs(1)).await;
+        pool.take(&third, false).unwrap().leave_alone(false, None);
+        let mut targets = [third.clone(), first.clone(), second.clone(), fourth.clone()];
+        pool.sort(&mut targets);
+        assert_eq!(targets, [second, fourth, first, third]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_next_free_target_is_one_of_those_that_are_asked_for() {
         let pool = Pool::default();
         let [first, second] = ["127.0.0.1:1", "127.0.0.1:2"].map(node);
         let begun = Instant::now();
-        pool.take(&first, false).unwrap().leave_alone(false);
+        pool.take(&first, false).unwrap().leave_alone(false, None);
         let used = pool.take(&second, false);
-        assert_eq!(pool.next_free(std::slice::from_ref(&second)), None);
+        let next = |target: &Target, is_apart| pool.next_free(slice::from_ref(target), is_apart);
+        assert_eq!(next(&second, false), None);
+        assert_eq!(next(&first, false), Some(begun + NODE_PAUSES[0]));
+        // It is near one that is in use.
+        assert_eq!(next(&first, true), None);
         drop(used);
-        assert_eq!(pool.next_free(std::slice::from_ref(&first)), Some(begun + NODE_PAUSES[0]));
-        assert_eq!(pool.next_free(&[first, second.clone()]), Some(begun));
+        assert_eq!(next(&first, true), Some(begun + NODE_PAUSES[0]));
+        assert_eq!(pool.next_free(&[first, second], true), Some(begun));
     }
 }

@@ -55,6 +55,12 @@ pub enum CatchUpError {
         /// The height.
         claimed: u32,
     },
+    /// The source has brought nothing new for 10 minutes, and the newest header is old.
+    #[error("{name} has given nothing new for 10 minutes, and the newest header is old")]
+    Idle {
+        /// The source.
+        name: String,
+    },
     /// The headers cannot be stored.
     #[error(transparent)]
     File(#[from] HeaderFileError),

@@ -31,6 +31,14 @@ impl SourceError {
         Self::Unreachable { name: name.to_owned(), reason, retry_after: None }
     }
 
+    /// How long the source asks to be left alone.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable { retry_after, .. } => *retry_after,
+            Self::Nonsense { .. } => None,
+        }
+    }
+
     /// What is wrong with an answer.
     pub(super) fn nonsense(name: &str, reason: &str, answer: &[u8]) -> Self {
         Self::Nonsense { name: name.to_owned(), reason: format!("{reason}: {}", shown(answer)) }

@@ -19,6 +19,8 @@ pub(super) struct Visit<'a> {
     begun: Instant,
     /// When it has last answered.
     answered: Instant,
+    /// When it has last changed the best branch.
+    useful: Instant,
 }
 
 /// How long a source may take to give the headers that it claims to have. Each answer that brings the
@@ -30,11 +32,16 @@ pub(super) const PERIOD: Duration = Duration::from_secs(30);
 const CLAIM_PERIOD: Duration = Duration::from_secs(5);
 /// The shortest time between two questions to a source whose answers bring nothing new.
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+/// How long a source may bring nothing new while the newest header is old.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// The age of the newest header, in seconds, from which it is old here. Blocks come every 10 minutes.
+const OLD: u64 = 3_600;
 
 impl<'a> Visit<'a> {
     pub(super) fn new(file: &'a Arc<HeaderFile>, place: &'a Place, source: HeaderSource) -> Self {
         let begun = Instant::now();
-        Self { file, place, source, answers: Answers::default(), begun, answered: begun }
+        let answers = Answers::default();
+        Self { file, place, source, answers, begun, answered: begun, useful: begun }
     }
 
     /// For how long the source has answered.
@@ -42,12 +49,15 @@ impl<'a> Visit<'a> {
         self.answered - self.begun
     }
 
-    /// Asks again and again until the source fails. Answers why.
-    pub(super) async fn stay(&mut self) -> CatchUpError {
+    /// Asks again and again until the source fails, or is idle while there are others. Answers why.
+    pub(super) async fn stay(&mut self, has_others: impl Fn() -> bool) -> CatchUpError {
         loop {
             let asked = Instant::now();
             if let Err(error) = self.catch_up().await {
                 return error;
+            }
+            if self.is_idle() && has_others() {
+                return CatchUpError::Idle { name: self.source.name().to_owned() };
             }
             if let Err(error) = self.wait().await {
                 return error.into();
@@ -55,6 +65,13 @@ impl<'a> Visit<'a> {
             // A source may announce what it likes.
             sleep_until(asked + SHORTEST_PERIOD).await;
         }
+    }
+
+    /// Whether another source may know more: some give nothing, or not all that they have.
+    fn is_idle(&self) -> bool {
+        let time = self.file.chain().tip().time;
+        let is_old = time.is_none_or(|time| now().saturating_sub(time.into()) > OLD);
+        is_old && self.useful.elapsed() >= IDLE_TIMEOUT
     }
 
     /// Asks until the source has given all that it has, and what it claims to have.
@@ -67,6 +84,9 @@ impl<'a> Visit<'a> {
                 let has_more = self.ask(claimed, deadline).await?;
                 self.answered = Instant::now();
                 let Answers { new, is_useful, .. } = self.answers;
+                if is_useful {
+                    self.useful = self.answered;
+                }
                 if is_useful || new > MOST_AT_ONCE / 2 {
                     deadline = Instant::now() + CLAIM_TIMEOUT;
                 }
@@ -134,6 +154,7 @@ mod tests {
 
     use bsv_tx::Network;
     use tokio::io::duplex;
+    use tokio::task::yield_now;
 
     use super::super::checkpoint::Checkpoint;
     use super::super::peer::Peer;
@@ -171,7 +192,7 @@ mod tests {
             // The headers that it gives again and again are known after the first time.
             let source = node(909_999, 147..447).await;
             let mut visit = Visit::new(&file, &place, source);
-            let error = timeout(Duration::from_secs(300), visit.stay()).await.unwrap();
+            let error = timeout(Duration::from_secs(300), visit.stay(|| true)).await.unwrap();
             let spent = begun.elapsed();
             assert!(spent >= CLAIM_TIMEOUT && spent < 2 * CLAIM_TIMEOUT, "{spent:?}");
             place.note_left(&error);
@@ -189,6 +210,59 @@ mod tests {
         assert!(Visit::new(&file, &place, source).catch_up().await.is_ok());
         let report = place.report();
         assert_eq!((report.state, report.withheld), (SourceState::Live, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_brings_nothing_new_is_left_if_there_are_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, place) = (open(&directory), place());
+        let hour = Duration::from_secs(3_600);
+        // What it brings at first is new.
+        let mut visit = Visit::new(&file, &place, node(0, 147..447).await);
+        let begun = Instant::now();
+        let error = timeout(hour, visit.stay(|| true)).await.unwrap();
+        assert!(matches!(error, CatchUpError::Idle { .. }), "{error}");
+        let spent = begun.elapsed();
+        assert!(spent >= IDLE_TIMEOUT && spent <= IDLE_TIMEOUT + 2 * PERIOD, "{spent:?}");
+        place.note_left(&error);
+        assert_eq!(place.report().state, SourceState::Live);
+        let mut visit = Visit::new(&file, &place, node(0, 147..447).await);
+        assert!(timeout(hour, visit.stay(|| false)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_is_not_idle_while_the_newest_header_is_new() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, network) = (directory.path().join("headers"), Network::Regtest);
+        let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
+        let mut header = *file.chain().header_at(0).unwrap();
+        header.previous_block = header.block_hash();
+        (header.version, header.time) = (4, now() as u32);
+        while !header.has_proof_of_work() {
+            header.nonce += 1;
+        }
+        file.extend(&[header], now()).unwrap();
+        let place = place();
+        let mut visit = Visit::new(&file, &place, node(0, 0..0).await);
+        assert!(timeout(Duration::from_secs(3_000), visit.stay(|| true)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn headers_that_are_not_followed_yet_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, place) = (open(&directory), place());
+        let mut visit = Visit::new(&file, &place, node(0, 147..2_147).await);
+        let told = async {
+            while place.report().behind != Some(Behind::MoreToCome) {
+                yield_now().await;
+            }
+        };
+        tokio::select! {
+            caught_up = visit.catch_up() => panic!("{caught_up:?}"),
+            () = told => {}
+        }
+        visit.catch_up().await.unwrap();
+        assert_eq!(place.report().behind, None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -214,7 +288,7 @@ mod tests {
         tokio::spawn(play(theirs, 0, answer));
         let source = HeaderSource::Peer(Peer::greet(NETWORK, NAME, ours).await.unwrap());
         let mut visit = Visit::new(&file, &place, source);
-        assert!(timeout(Duration::from_secs(20), visit.stay()).await.is_err());
+        assert!(timeout(Duration::from_secs(20), visit.stay(|| true)).await.is_err());
         let asked = place.report().outcomes[Outcome::Answered as usize];
         assert!((15..=21).contains(&asked), "{asked}");
         assert!(visit.lasted() > Duration::from_secs(15));
