@@ -66,6 +66,8 @@ pub use self::chaintracks::Chaintracks;
 pub use self::checkpoint::{Checkpoint, CheckpointError};
 pub use self::file::{HeaderFile, HeaderFileError};
 pub use self::follow::{HeaderFollower, SourceNames};
+#[doc(hidden)]
+pub use self::messages::framed;
 pub use self::peer::Peer;
 pub use self::place::{Behind, Outcome, SourceReport, SourceState, Withheld};
 pub use self::rules::HeaderError;

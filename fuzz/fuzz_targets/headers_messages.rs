@@ -9,8 +9,8 @@
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-use bsv_network::headers::{Checkpoint, HeaderChain, Peer};
-use bsv_tx::{BlockHeader, Network, sha256d};
+use bsv_network::headers::{Checkpoint, HeaderChain, Peer, framed};
+use bsv_tx::{BlockHeader, Network};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::{join, sink};
 use tokio::runtime::{Builder, Runtime};
@@ -67,12 +67,5 @@ fn messages(mut bytes: &[u8], sent: &mut Vec<u8>) {
 }
 
 fn message(command: &str, contents: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0xda, 0xb5, 0xbf, 0xfa];
-    let mut name = [0; 12];
-    name[..command.len()].copy_from_slice(command.as_bytes());
-    bytes.extend_from_slice(&name);
-    bytes.extend_from_slice(&(contents.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&sha256d(contents)[..4]);
-    bytes.extend_from_slice(contents);
-    bytes
+    framed([0xda, 0xb5, 0xbf, 0xfa], command, contents)
 }

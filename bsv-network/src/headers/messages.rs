@@ -104,7 +104,7 @@ impl Wire {
 
     /// Sends a message. If this is cancelled, the rest of the message comes before the next one.
     async fn send(&mut self, command: &str, contents: &[u8]) -> io::Result<()> {
-        self.unsent.extend_from_slice(&message(self.magic, command, contents));
+        self.unsent.extend_from_slice(&framed(self.magic, command, contents));
         let sent = async {
             while !self.unsent.is_empty() {
                 let length = self.stream.write(&self.unsent).await?;
@@ -166,7 +166,8 @@ fn getheaders(locator: &Locator) -> Vec<u8> {
     contents
 }
 
-pub(super) fn message(magic: [u8; 4], command: &str, contents: &[u8]) -> Vec<u8> {
+/// A message of a network with these first bytes. The command has 12 bytes at most.
+pub fn framed(magic: [u8; 4], command: &str, contents: &[u8]) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     let mut name = [0; COMMAND];
     name[..command.len()].copy_from_slice(command.as_bytes());
@@ -251,9 +252,9 @@ mod tests {
         let hash = "00000000000000002530fb16feba5e3beffd243e5ba89264f27f0f425cbd5436";
         let asked = getheaders(&vec![(916_817, hash.parse().unwrap())]);
         let expected = "e3e1f3e867657468656164657273000045000000d1f92a5480110100013654bd5c420f7ff26492a85b3e24fdef3b5ebafe16fb302500000000000000000000000000000000000000000000000000000000000000000000000000000000";
-        assert_eq!(hex::encode(message(MAIN, "getheaders", &asked)), expected);
+        assert_eq!(hex::encode(framed(MAIN, "getheaders", &asked)), expected);
         let expected = "e3e1f3e876657261636b000000000000000000005df6e0e2";
-        assert_eq!(hex::encode(message(MAIN, "verack", &[])), expected);
+        assert_eq!(hex::encode(framed(MAIN, "verack", &[])), expected);
         let introduced = version(1_795_824_000, 0x1122_3344_5566_7788);
         let before_the_name = "801101000000000000000000";
         assert_eq!(hex::encode(&introduced[..12]), before_the_name);
@@ -272,18 +273,18 @@ mod tests {
     #[test]
     fn nonsense_is_an_error_that_shows_its_first_bytes() {
         let altered = |at: usize| {
-            let mut bytes = message(MAIN, "ping", &7_u64.to_le_bytes());
+            let mut bytes = framed(MAIN, "ping", &7_u64.to_le_bytes());
             bytes[at] ^= 0x80;
             decode(MAIN, &bytes).unwrap_err().to_string()
         };
         assert!(altered(0).starts_with("a message of another network: c"), "{}", altered(0));
         assert!(altered(19).starts_with("a message that is too long"), "{}", altered(19));
         assert!(altered(24).starts_with("a message with a wrong check sum"), "{}", altered(24));
-        let short = message(MAIN, "ping", &[7]);
+        let short = framed(MAIN, "ping", &[7]);
         let error = decode(MAIN, &short).unwrap_err().to_string();
         assert!(error.starts_with("ping that cannot be read"), "{error}");
         let most = [2, 0, 0].repeat(2_000);
-        assert!(decode(MAIN, &message(MAIN, "headers", &most)).is_err());
+        assert!(decode(MAIN, &framed(MAIN, "headers", &most)).is_err());
     }
 
     #[tokio::test]
@@ -296,7 +297,7 @@ mod tests {
         let mut arrived = Vec::new();
         theirs.read_to_end(&mut arrived).await.unwrap();
         sent.await.unwrap().unwrap();
-        let pong = |nonce: u64| message(MAIN, "pong", &nonce.to_le_bytes());
+        let pong = |nonce: u64| framed(MAIN, "pong", &nonce.to_le_bytes());
         assert_eq!(arrived, [pong(1), pong(2)].concat());
     }
 }

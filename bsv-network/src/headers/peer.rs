@@ -231,7 +231,7 @@ pub(super) mod tests {
 
     use super::super::chain::HeaderChain;
     use super::super::checkpoint::Checkpoint;
-    use super::super::messages::{decode, message};
+    use super::super::messages::{decode, framed};
     use super::*;
 
     const MAIN: [u8; 4] = [0xe3, 0xe1, 0xf3, 0xe8];
@@ -247,7 +247,7 @@ pub(super) mod tests {
             contents.extend_from_slice(header);
             contents.push(0);
         }
-        message(MAIN, "headers", &contents)
+        framed(MAIN, "headers", &contents)
     }
 
     /// Plays a node that claims a height, and answers `getheaders` with messages, the pong among them where it says
@@ -260,15 +260,15 @@ pub(super) mod tests {
         let mut version = [0; 80].to_vec();
         version.push(0);
         version.extend_from_slice(&height.to_le_bytes());
-        stream.write_all(&message(MAIN, "version", &version)).await.unwrap();
-        stream.write_all(&message(MAIN, "verack", &[])).await.unwrap();
+        stream.write_all(&framed(MAIN, "version", &version)).await.unwrap();
+        stream.write_all(&framed(MAIN, "verack", &[])).await.unwrap();
         let mut arrived = Vec::new();
         loop {
             while let Some((found, length)) = decode(MAIN, &arrived).unwrap() {
                 arrived.drain(..length);
                 let Message::Ping(nonce) = found else { continue };
                 for message_or_pong in &messages {
-                    let pong = message(MAIN, "pong", &nonce.to_le_bytes());
+                    let pong = framed(MAIN, "pong", &nonce.to_le_bytes());
                     stream.write_all(message_or_pong.as_ref().unwrap_or(&pong)).await.unwrap();
                 }
             }
@@ -315,7 +315,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_announcement_beside_an_answer_is_told() {
-        let inventory = message(MAIN, "inv", &[0]);
+        let inventory = framed(MAIN, "inv", &[0]);
         let two = vec![Some(headers(147..447)), Some(headers(447..448)), None];
         let with_inventory = vec![Some(inventory), Some(headers(147..447)), None];
         let alone = vec![Some(headers(147..447)), None];
