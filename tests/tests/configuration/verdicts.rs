@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use bsv_tests::Site;
 use serde_json::{Value, json};
 
-use super::check_refused;
+use super::programs::check_refused;
 
 /// The exit code and the lines of `config check` that do not hold, each as check, outcome and detail.
 fn verdicts(site: &Site, arguments: &[&str]) -> (i32, Vec<[String; 3]>) {
