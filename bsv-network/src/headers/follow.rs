@@ -259,7 +259,6 @@ fn seeds(network: Network) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::net::TcpListener;
 
@@ -339,36 +338,5 @@ mod tests {
         let node = |name, number| Target::Node(([10, name, 0, number], 8333).into());
         let first = [node(1, 0), node(2, 0), node(1, 1), node(2, 1), node(2, 2)];
         assert_eq!(targets[..5], first);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nodes_that_give_nothing_do_not_keep_their_places() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut follower = follower(&directory, &[]);
-        let nodes = join_all(["127.1.0.1", "127.2.0.1", "127.3.0.1"].map(idle)).await;
-        let names: Vec<_> = nodes.iter().map(|(address, _)| *address).collect();
-        follower.places = vec![Place::new(Origin::Seeds(names))];
-        let follower = Arc::new(follower);
-        let limit = Duration::from_secs(3 * 640);
-        timeout(limit, follower.follow()).await.unwrap_err();
-        for (address, connections) in nodes {
-            assert!((1..=2).contains(&connections.load(Ordering::Relaxed)), "{address}");
-        }
-    }
-
-    /// A node that claims nothing and gives nothing. Answers its address, and the number of its
-    /// connections.
-    async fn idle(ip: &str) -> (&'static str, Arc<AtomicUsize>) {
-        let listener = TcpListener::bind((ip, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap().to_string().leak();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&connections);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(play(stream, 0, vec![None]));
-            }
-        });
-        (address, connections)
     }
 }

@@ -46,7 +46,7 @@ impl Pool {
     pub(super) fn take<'a>(&'a self, target: &'a Target, is_apart: bool) -> Option<Taken<'a>> {
         let mut all = self.locked();
         let now = Instant::now();
-        if free_at(&all, target, is_apart).is_none_or(|free_at| free_at > now) {
+        if free_at(&all, target, is_apart, now).is_none_or(|free_at| free_at > now) {
             return None;
         }
         if all.len() >= MOST_TARGETS && !all.contains_key(target) {
@@ -64,8 +64,8 @@ impl Pool {
     /// When one of these targets may be used again, the first of them. `None` if none may be used
     /// while those are that are in use.
     pub(super) fn next_free(&self, targets: &[Target], is_apart: bool) -> Option<Instant> {
-        let all = self.locked();
-        targets.iter().filter_map(|target| free_at(&all, target, is_apart)).min()
+        let (all, now) = (self.locked(), Instant::now());
+        targets.iter().filter_map(|target| free_at(&all, target, is_apart, now)).min()
     }
 
     /// Whether one of these targets may be used at once.
@@ -92,13 +92,18 @@ impl Pool {
 
 /// When a target may be used, which may be in the past. `None` if it is in use, or near one that is and
 /// must be apart.
-fn free_at(all: &HashMap<Target, Standing>, target: &Target, is_apart: bool) -> Option<Instant> {
+fn free_at(
+    all: &HashMap<Target, Standing>,
+    target: &Target,
+    is_apart: bool,
+    now: Instant,
+) -> Option<Instant> {
     let is_near = |(other, known): (&Target, &Standing)| {
         known.is_used && other.range().is_some() && other.range() == target.range()
     };
     let known = all.get(target);
     let is_taken = known.is_some_and(|known| known.is_used) || is_apart && all.iter().any(is_near);
-    (!is_taken).then(|| known.map_or_else(Instant::now, |known| known.free_at))
+    (!is_taken).then(|| known.map_or(now, |known| known.free_at))
 }
 
 impl Taken<'_> {
