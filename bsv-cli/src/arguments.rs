@@ -19,6 +19,7 @@ use crate::shared_arguments::height;
 #[command(
     version = bsv_server::version(),
     arg_required_else_help = true,
+    max_term_width = 100,
     after_help = "Examples:\n  \
                   bsv-cli init\n  \
                   bsv-cli invoice create --satoshis 1000 --expires-in 24h\n  \
@@ -142,5 +143,20 @@ mod tests {
     #[test]
     fn the_arguments_do_not_contradict_each_other() {
         with_negative_numbers(Arguments::command()).debug_assert();
+    }
+
+    #[test]
+    fn each_help_fits_80_columns() {
+        fn check(command: &mut clap::Command) {
+            for help in [command.render_help(), command.render_long_help()] {
+                for line in help.to_string().lines() {
+                    assert!(line.chars().count() <= 80, "{line}");
+                }
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = Arguments::command().term_width(80);
+        command.build();
+        check(&mut command);
     }
 }

@@ -53,26 +53,7 @@ impl Context {
         create: Create,
         stores: Stores,
     ) -> Result<Service, CliError> {
-        let mut config = self.config()?;
-        match stores {
-            Stores::Identities if config.minerid.is_none() => {
-                return Err(CliError::Disabled("miner identity service"));
-            }
-            Stores::Wallet if config.wallet.is_none() => return Err(CliError::Disabled("wallet")),
-            _ => {}
-        }
-        if !matches!(stores, Stores::Identities | Stores::All) {
-            config.minerid = None;
-        }
-        let is_wallet_used = match stores {
-            Stores::Wallet | Stores::All => true,
-            Stores::Identities => false,
-            Stores::Tokens => config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some()),
-        };
-        if !is_wallet_used {
-            config.wallet = None;
-        }
-        Ok(Service::reach(config, create).await?)
+        service_of(self.config()?, create, stores).await
     }
 
     /// Prints a result: to programs as JSON, to people as lines of text.
@@ -141,6 +122,33 @@ impl Context {
         ProgressBar::with_draw_target(Some(len), target)
             .with_style(style.expect("the template is valid"))
     }
+}
+
+/// The service of these settings with the stores. Creates missing parts first.
+pub(crate) async fn service_of(
+    mut config: Config,
+    create: Create,
+    stores: Stores,
+) -> Result<Service, CliError> {
+    match stores {
+        Stores::Identities if config.minerid.is_none() => {
+            return Err(CliError::Disabled("miner identity service"));
+        }
+        Stores::Wallet if config.wallet.is_none() => return Err(CliError::Disabled("wallet")),
+        _ => {}
+    }
+    if !matches!(stores, Stores::Identities | Stores::All) {
+        config.minerid = None;
+    }
+    let is_wallet_used = match stores {
+        Stores::Wallet | Stores::All => true,
+        Stores::Identities => false,
+        Stores::Tokens => config.wallet.as_ref().is_some_and(|wallet| wallet.store.is_some()),
+    };
+    if !is_wallet_used {
+        config.wallet = None;
+    }
+    Ok(Service::reach(config, create).await?)
 }
 
 /// Shows that work is going on, until dropped.

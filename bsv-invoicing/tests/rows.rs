@@ -148,7 +148,7 @@ fn one_of_each() -> Vec<String> {
         line::<Owner>(&(), &[4; 20]),
         line::<FollowedTip>(&(), &FollowedBlock { height: block.height, hash: block.hash }),
         line::<Reorganisations>(&(), &Reorganised { count: 2, is_under_way: true }),
-        line::<CatchUp>(&(), &Some(899_000)),
+        line::<CatchUp>(&(), &CopyEnd { followed_to: Some(899_000), last_event: 4 }),
         line::<Accounts>(&3, &AccountStart { last_invoice_before: 6, last_user_before: 0 }),
         line::<Rules>(
             &(),

@@ -224,9 +224,16 @@ impl PaymentsConfig {
 impl Config {
     /// Reads the file and the environment.
     pub fn load(sources: &ConfigSources) -> Result<Self, ConfigError> {
-        let settings = sources.read_settings()?;
+        Self::load_with_secret_files(sources).map(|(config, _)| config)
+    }
+
+    /// Reads the file and the environment. Answers the files with secrets, too.
+    pub(crate) fn load_with_secret_files(
+        sources: &ConfigSources,
+    ) -> Result<(Self, Vec<PathBuf>), ConfigError> {
+        let (settings, secret_files) = sources.read_settings()?;
         let passphrase = sources.read_passphrase(settings.keystore_passphrase_file.as_deref())?;
-        Self::new(settings, &sources.data_dir()?, passphrase)
+        Ok((Self::new(settings, &sources.data_dir()?, passphrase)?, secret_files))
     }
 
     fn new(

@@ -4,14 +4,14 @@ use std::fmt;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bsv_store::{Keystore, KeystoreError, LockError, PlainKeys};
 use bsv_tx::Network;
 use rustix::process::{getegid, geteuid};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigSources, TlsFiles, WalletConfig};
+use crate::config::{Config, ConfigError, ConfigSources, TlsFiles, WalletConfig};
 use crate::http::Tls;
 use crate::opening::{OpenError, holder_of, open_to_others, open_to_others_text, own_dirs};
 
@@ -95,29 +95,30 @@ impl Outcome {
     }
 }
 
-/// Checks the files and addresses that settings name, and what is risky. Nothing is created.
-pub fn check_config(sources: &ConfigSources, config: &Config) -> Verdicts {
+/// Reads the settings, and checks the files and addresses that they name, and what is risky. Nothing is
+/// created.
+pub fn check_config(sources: &ConfigSources) -> Result<(Config, Verdicts), ConfigError> {
+    let (config, secret_files) = Config::load_with_secret_files(sources)?;
     let mut verdicts = Verdicts::default();
     let network = match config.network {
         Network::Livenet => "of real money",
         Network::Testnet | Network::Regtest => "for tests",
     };
     verdicts.holds("settings", format!("they are for {}, a network {network}", config.network));
-    check_files(&mut verdicts, sources, config);
-    check_keys(&mut verdicts, config);
-    check_listeners(&mut verdicts, config);
+    check_files(&mut verdicts, &secret_files, &config);
+    check_keys(&mut verdicts, &config);
+    check_listeners(&mut verdicts, &config);
     if let Some(wallet) = &config.wallet {
         check_payers(&mut verdicts, config.network, wallet);
     }
-    check_node(&mut verdicts, config);
-    verdicts
+    check_node(&mut verdicts, &config);
+    Ok((config, verdicts))
 }
 
 /// Checks who can read secrets, and who can replace files.
-fn check_files(verdicts: &mut Verdicts, sources: &ConfigSources, config: &Config) {
+fn check_files(verdicts: &mut Verdicts, secret_files: &[PathBuf], config: &Config) {
     const CHECK: &str = "files";
-    let files = sources.files_with_secrets().unwrap_or_default();
-    let readable = files.iter().filter(|file| is_readable_by_others(file)).map(|file| {
+    let readable = secret_files.iter().filter(|file| is_readable_by_others(file)).map(|file| {
         format!("other users can read the secrets in {}: run chmod go-rwx {0}", file.display())
     });
     let dirs = own_dirs(config);

@@ -35,7 +35,7 @@ use crate::wallet::EventLogger;
 /// a signing key for each alias, makes the output script that carries a miner's identity in a
 /// coinbase transaction, and signs hashes. Set up identities with bsv-cli.
 #[derive(Debug, Parser)]
-#[command(version = version())]
+#[command(version = version(), max_term_width = 100)]
 struct Arguments {
     /// A TOML file of settings. The environment variable BSV_CONFIG, a JSON object, overrides the
     /// file

@@ -3,13 +3,15 @@
 mod node;
 
 use bsv_minerid::Alias;
-use bsv_server::{Config, OpenError, Outcome, ShownSettings, Verdict, Verdicts, check_config};
+use bsv_server::{
+    Config, Create, OpenError, Outcome, ShownSettings, Verdict, Verdicts, check_config,
+};
 use bsv_tx::Network;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::commands::miner::{ContactArguments, KeyValue};
-use crate::context::{Context, Stores};
+use crate::context::{Context, Stores, service_of};
 use crate::error::CliError;
 use crate::output::{counted, printable};
 use crate::service::ReachError;
@@ -60,12 +62,11 @@ impl ConfigArguments {
 
 impl CheckArguments {
     async fn run(self, context: &Context) -> Result<(), CliError> {
-        let config = context.config()?;
         let waiting = context.wait("checking");
-        let mut verdicts = check_config(&context.sources, &config);
-        check_backup(&mut verdicts, context, &config).await;
+        let (config, mut verdicts) = check_config(&context.sources)?;
+        check_backup(&mut verdicts, &config).await;
         if self.node {
-            node::check(&mut verdicts, context, &config).await?;
+            node::check(&mut verdicts, &config).await?;
         }
         drop(waiting);
         context.print(json!(verdicts), || {
@@ -83,12 +84,12 @@ impl CheckArguments {
 }
 
 /// Checks that there is a backup, where something has a value.
-async fn check_backup(verdicts: &mut Verdicts, context: &Context, config: &Config) {
+async fn check_backup(verdicts: &mut Verdicts, config: &Config) {
     const CHECK: &str = "backup";
     if config.network == Network::Regtest {
         return verdicts.holds(CHECK, "none is needed: nothing on regtest has a value");
     }
-    let last = match context.service(Stores::All).await {
+    let last = match service_of(config.clone(), Create::Nothing, Stores::All).await {
         Ok(mut service) => service.get("/control/status").await.and_then(|answer| answer.value()),
         Err(CliError::Reach(ReachError::Open(OpenError::Nothing { what, .. }))) => {
             return verdicts.holds(CHECK, format!("there is {what} yet"));

@@ -24,7 +24,11 @@ pub(crate) enum OlderGeneratorCommand {
     #[command(name = "rotaterevocationkey", hide = true)]
     RotateRevocationKey(miner::RotateRevocationKeyArguments),
     /// The older generator's name of bsv-cli miner revoke --back-to
-    #[command(name = "revokemineridpartially", hide = true)]
+    #[command(
+        name = "revokemineridpartially",
+        hide = true,
+        override_usage = "bsv-cli revokemineridpartially --minerid <KEY> <ALIAS|--name <ALIAS>>"
+    )]
     RevokeMinerIdPartially(RevokePartiallyArguments),
     /// The older generator's name of bsv-cli miner revoke --all
     #[command(name = "revokemineridcompletely", hide = true)]

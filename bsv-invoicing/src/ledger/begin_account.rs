@@ -1,6 +1,8 @@
 //! A new account of keys begins.
 
-use crate::ledger::rows::{AccountStart, Accounts, CatchUp, FollowedTip, WalletStoreError};
+use crate::ledger::rows::{
+    AccountStart, Accounts, CatchUp, CopyEnd, FollowedTip, WalletStoreError,
+};
 use crate::ledger::{Books, Command};
 use crate::model::coin::{Chain, KeyPath};
 
@@ -35,8 +37,11 @@ impl Command for BeginAccount {
         let start = AccountStart { last_invoice_before, last_user_before };
         books.rows.put::<Accounts>(account, &start)?;
         if self.is_behind {
-            let tip = books.rows.get::<FollowedTip>(&())?;
-            books.rows.put::<CatchUp>((), &tip.map(|tip| tip.height))?;
+            let followed_to = books.rows.get::<FollowedTip>(&())?.map(|tip| tip.height);
+            // A copy of books that had not caught up themselves ends where theirs ended.
+            let earlier = books.rows.get::<CatchUp>(&())?;
+            let last_event = earlier.map_or(books.figures.last_event, |copy| copy.last_event);
+            books.rows.put::<CatchUp>((), &CopyEnd { followed_to, last_event })?;
         }
         let figures = &mut books.figures;
         figures.account = account.into();

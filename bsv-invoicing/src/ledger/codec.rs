@@ -20,7 +20,7 @@ use crate::model::outgoing::OutgoingRecord;
 use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{PaymentRules, Received};
-use crate::model::stored::{AccountStart, FollowedBlock, Paid, Reorganised, RescanFrom};
+use crate::model::stored::{AccountStart, CopyEnd, FollowedBlock, Paid, Reorganised, RescanFrom};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
@@ -206,8 +206,8 @@ macro_rules! cbor_rows {
     };
 }
 cbor_rows! {
-    AccountStart, Answered, Delivery, EventRow, Figures, FollowedBlock, FollowedUntil, FoundProof,
-    Invoice, KeyPath, Option<u32>, OutgoingRecord, Paid, PaymentRules, Receipt, ReceiptKey, Received,
+    AccountStart, Answered, CopyEnd, Delivery, EventRow, Figures, FollowedBlock, FollowedUntil,
+    FoundProof, Invoice, KeyPath, OutgoingRecord, Paid, PaymentRules, Receipt, ReceiptKey, Received,
     Reorganised, RescanFrom, String, Timestamp, TransactionRecord, UserDraft, Vec<ReceiptKey>, Webhook,
     WithdrawalRecord, u32, u64,
 }

@@ -13,8 +13,8 @@ use crate::ledger::recount::last_height;
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AccountStart, Accounts, AllFigures, Ancestors, Attention, CatchUp, Claims, Counted, Damaged,
-    Engine, Events, FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Invoices,
+    AccountStart, Accounts, AllFigures, Ancestors, Attention, CatchUp, Claims, CopyEnd, Counted,
+    Damaged, Engine, Events, FollowedBlock, FollowedTip, FollowedTransactions, InFlight, Invoices,
     InvoicesByReference, Kind, Marked, Messages, MinedAt, Outgoing, Owner, PostingUrls, Proofs,
     RawTransactions, Receipts, ReceivedFor, RowsOf, Transactions, Users, WalletStoreError,
     WebhookChanges, Withdrawals, try_all,
@@ -228,9 +228,9 @@ queries! {
     };
     /// The block up to which the chain was followed.
     GetFollowedTip => Option<FollowedBlock>: |rows| rows.get::<FollowedTip>(&());
-    /// Whether the books are an earlier copy that must catch up with the chain. If so, the height
-    /// up to which they had followed the chain, if it is known.
-    GetCatchUp => Option<Option<u32>>: |rows| rows.get::<CatchUp>(&());
+    /// Whether the books are an earlier copy that must catch up with the chain. If so, where that copy
+    /// ends.
+    GetCatchUp => Option<CopyEnd>: |rows| rows.get::<CatchUp>(&());
     /// The figures.
     GetFigures => Figures: |rows| Ok(rows.get::<AllFigures>(&())?.unwrap_or_default());
     /// The balance, in satoshis.

@@ -10,7 +10,9 @@ use bsv_tx::Txid;
 use thiserror::Error;
 
 pub use crate::ledger::codec::{Damaged, Row, RowKey};
-pub use crate::model::stored::{AccountStart, FollowedBlock, Paid, Reorganised, RescanFrom};
+pub use crate::model::stored::{
+    AccountStart, CopyEnd, FollowedBlock, Paid, Reorganised, RescanFrom,
+};
 
 use crate::ledger::Refusal;
 use crate::ledger::events::EventRow;
@@ -362,9 +364,8 @@ kinds! {
     FollowedTip = 15, "followed_tip": () => FollowedBlock;
     /// The reorganisations that the wallet has followed.
     Reorganisations = 16, "reorganisations": () => Reorganised;
-    /// Present if the books are an earlier copy: the height up to which they had followed the
-    /// chain, if it is known.
-    CatchUp = 17, "catch_up": () => Option<u32>;
+    /// Present if the books are an earlier copy: where that copy ends.
+    CatchUp = 17, "catch_up": () => CopyEnd;
     /// Number of an account to the beginning of its numbers.
     Accounts = 18, "accounts": u32 => AccountStart;
     /// The rules that decide whether an invoice is paid.

@@ -46,7 +46,8 @@ impl Query for GetRules {
 }
 
 /// Marks an invoice as paid because its owner says so, whatever it has received. If it is paid, it may
-/// stay as it is: its surplus is kept, or what was lost after a refund is given up.
+/// stay as it is: its surplus is kept, or what was lost is given up. What is lost after that is a case
+/// to decide.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkPaid {
     /// The number of the invoice.
@@ -72,10 +73,13 @@ impl Command for MarkPaid {
             books.tell_standing(at, EventKind::InvoiceMarked, number)?;
         }
         let mut received = books.rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-        if invoice.is_paid() {
-            received.accepted = Some((received.sum(), received.refunded));
-            books.rows.put::<ReceivedFor>(number, &received)?;
-        }
+        // What is here beyond the amount is surplus, until the owner marks the paid invoice too.
+        let kept = match invoice.is_paid() {
+            true => received.sum(),
+            false => received.sum().min(invoice.satoshis.saturating_add(received.refunded)),
+        };
+        received.accepted = Some((kept, received.refunded));
+        books.rows.put::<ReceivedFor>(number, &received)?;
         let counted = books.rules.counted(invoice.satoshis, received, true);
         let sums = Sums { paid: received.sum(), due: 0, counted };
         let details = PaymentDetails { transaction: 0, satoshis: 0, late: false, sums };

@@ -61,8 +61,8 @@ pub struct Received {
     /// refunds of the paid invoice have such a part.
     #[cbor(n(9), default)]
     pub surplus_refunded: u64,
-    /// What was received and what was refunded when the owner said that the paid invoice may stay as it
-    /// is.
+    /// What was received and what was refunded when the owner last marked the invoice as paid. If it was
+    /// not paid before that, what would be surplus is not counted as received.
     #[n(10)]
     pub accepted: Option<(u64, u64)>,
 }
@@ -137,13 +137,13 @@ impl Received {
         self.sum().saturating_sub(self.refunded)
     }
 
-    /// Whether the owner has said that the paid invoice may stay as it is.
+    /// Whether the owner has said that the invoice may stay as it is.
     pub fn is_accepted(&self) -> bool {
         self.accepted == Some((self.sum(), self.refunded))
     }
 
-    /// What is missing because a payment was lost after a refund, or after the owner accepted the paid
-    /// invoice as it is: refunds were more than was received, or what was surplus of a paid invoice of
+    /// What is missing because a payment was lost after a refund, or after the owner marked the invoice as
+    /// paid: refunds were more than was received, or what was surplus of a paid invoice of
     /// this amount is a part of the amount by now, or less was received than the owner has accepted.
     pub fn lost(&self, paid_amount: Option<u64>) -> u64 {
         let sent = match paid_amount {
@@ -283,8 +283,8 @@ pub enum NextStep {
     DecideUnmined(u64),
     /// The invoice is paid, and this much is here beyond its amount.
     RefundSurplus(u64),
-    /// This much is missing, because a payment was lost after a refund, or after the owner accepted the
-    /// paid invoice as it is.
+    /// This much is missing, because a payment was lost after a refund, or after the owner marked the
+    /// invoice as paid.
     DecideLost(u64),
     /// The invoice is paid.
     NothingPaid,

@@ -51,6 +51,17 @@ pub enum RescanFrom {
     Time(#[n(0)] Timestamp),
 }
 
+/// The end of books that are an earlier copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct CopyEnd {
+    /// The height up to which they had followed the chain, if it is known.
+    #[n(0)]
+    pub followed_to: Option<u32>,
+    /// The number of their last event.
+    #[n(1)]
+    pub last_event: u64,
+}
+
 /// The beginning of the numbers of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AccountStart {

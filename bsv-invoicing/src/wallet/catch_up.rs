@@ -7,7 +7,7 @@ use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::KeyError;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetCatchUp, GetEvents, GetFigures, GetLastEventAt};
+use crate::ledger::queries::{GetCatchUp, GetEvents, GetLastEventAt};
 use crate::ledger::{BeginAccount, CaughtUp, GetWatchedAhead, NameLog};
 use crate::model::coin::Chain;
 use crate::model::event::{EventKind, LogName};
@@ -56,9 +56,9 @@ impl Wallet {
 
     /// Catches up with the chain, if the books are an earlier copy.
     pub(crate) async fn catch_up(&self, source: &NetworkSource) -> Result<(), Error> {
-        let Some(followed_to) = self.store.get(GetCatchUp).await? else { return Ok(()) };
+        let Some(copy) = self.store.get(GetCatchUp).await? else { return Ok(()) };
         let tip = source.tip().await.map_err(away)?;
-        let from = match followed_to {
+        let from = match copy.followed_to {
             Some(height) => height.saturating_sub(READ_AGAIN),
             None => {
                 let last_event_at = self.store.get(GetLastEventAt).await?;
@@ -74,12 +74,11 @@ impl Wallet {
         let change = ahead.into_iter().filter(|(key, _)| key.chain == Chain::Change);
         let keys = self.given_out_keys(change.map(|(key, end)| (key.account, end))).await?;
         let mut search = Search { keys, ..Search::default() };
-        let last_event = self.store.get(GetFigures).await?.last_event;
         let read = self.walk(source, from, &mut search, &mut |_, _| ()).await?;
         self.store.execute(CaughtUp).await?;
         let height = read.map_or(from, |block| block.height);
         tracing::info!("the wallet has caught up with the chain up to height {height}");
-        self.warn_of_found(last_event).await
+        self.warn_of_found(copy.last_event).await
     }
 
     /// Says how many transactions after this event spend coins of the wallet, and are not in its books

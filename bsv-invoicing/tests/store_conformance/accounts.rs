@@ -2,7 +2,7 @@
 
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::queries::GetCatchUp;
-use bsv_invoicing::ledger::rows::{AccountStart, FollowedBlock};
+use bsv_invoicing::ledger::rows::{AccountStart, CopyEnd, FollowedBlock};
 use bsv_invoicing::ledger::{BeginAccount, CaughtUp, Offer};
 use bsv_invoicing::receiving::NewReceipt;
 use bsv_invoicing::store::WalletStore;
@@ -98,12 +98,17 @@ pub(super) async fn catch_up(store: &impl WalletStore) {
     store.begin_account(300).await.unwrap();
     assert_eq!(store.get(GetCatchUp).await.unwrap(), None);
     store.execute(behind(301)).await.unwrap();
-    assert_eq!(store.get(GetCatchUp).await.unwrap(), Some(None), "from where is not known");
+    let end = |followed_to| Some(CopyEnd { followed_to, last_event: 0 });
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), end(None), "from where is not known");
     let tip = FollowedBlock { height: 100, hash: BlockHash::from_bytes([1; 32]) };
     store.follow_tip(tip).await.unwrap();
+    create(store, at(0), HOUR).await;
     store.execute(behind(302)).await.unwrap();
     store.begin_account(303).await.unwrap();
-    assert_eq!(store.get(GetCatchUp).await.unwrap(), Some(Some(100)));
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), end(Some(100)), "it had not caught up");
     store.execute(CaughtUp).await.unwrap();
     assert_eq!(store.get(GetCatchUp).await.unwrap(), None);
+    store.execute(behind(304)).await.unwrap();
+    let caught_up = Some(CopyEnd { followed_to: Some(100), last_event: 1 });
+    assert_eq!(store.get(GetCatchUp).await.unwrap(), caught_up);
 }

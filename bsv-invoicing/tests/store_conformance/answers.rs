@@ -1,7 +1,7 @@
 //! What queries and estimates answer.
 
 use bsv_invoicing::coins::{Chain, KeyPath, Spending};
-use bsv_invoicing::invoices::{LatePayments, PaymentRules};
+use bsv_invoicing::invoices::{LatePayments, NextStep, PaymentRules};
 use bsv_invoicing::ledger::queries::{
     CountOpenPayments, GetInvoicesOf, GetInvoicesPaidBy, GetSettlement, GetWaitingSum,
 };
@@ -17,7 +17,7 @@ use bsv_invoicing::store::WalletStore;
 use bsv_tx::{BlockHash, OutPoint, Script, Transaction};
 
 use super::making::*;
-use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
+use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown, to_decide};
 use super::withdrawals::{coins, withdrawing};
 use super::*;
 
@@ -59,6 +59,30 @@ pub(super) async fn marked(store: &impl WalletStore) {
     notice(store, &paying_invoices(&[(1, 300)], 1), MEMPOOL, 2).await;
     assert_eq!(happened(store, before).await, [(at(2), (EventKind::PaymentReceived, 1))]);
     assert_eq!(store.invoice(1).await.unwrap().unwrap().payment_received_at, Some(at(1)));
+}
+
+/// What the owner had when an unpaid invoice was marked as paid is missing if it is lost after that.
+/// Surplus is still a case then.
+pub(super) async fn lost_after_marking(store: &impl WalletStore) {
+    let mark = async |invoice, s| store.execute(MarkPaid { invoice, now: at(s) }).await.unwrap();
+    shown(store, 3).await;
+    store.sweep(at(3600), 9).await.unwrap();
+    notice(store, &paying_invoices(&[(1, 300)], 1), MEMPOOL, 3601).await;
+    notice(store, &paying_invoices(&[(2, SATOSHIS + 300)], 2), MEMPOOL, 3601).await;
+    for invoice in 1..=3 {
+        mark(invoice, 3602).await;
+    }
+    assert_eq!(to_decide(store, 3602).await, [(2, NextStep::RefundSurplus(300))]);
+    for transaction in 1..=2 {
+        store.displace(transaction, at(3603)).await.unwrap();
+    }
+    let lost = [(1, NextStep::DecideLost(300)), (2, NextStep::DecideLost(SATOSHIS))];
+    assert_eq!(to_decide(store, 3603).await, lost);
+    assert!(store.invoice(1).await.unwrap().unwrap().is_paid());
+    for invoice in 1..=2 {
+        mark(invoice, 3604).await;
+    }
+    assert_eq!(to_decide(store, 3604).await, []);
 }
 
 /// An expired invoice that gets a part of its amount late expires only once.

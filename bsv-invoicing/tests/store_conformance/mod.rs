@@ -268,6 +268,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an audit adds up any number of items", totals::many).await;
     check::<P>("the confirmations of an invoice are known", answers::settlements).await;
     check::<P>("a marked invoice stays paid", answers::marked).await;
+    check::<P>("what is lost after marking is a case", answers::lost_after_marking).await;
     check::<P>("an expired invoice does not expire again", answers::late_part).await;
     check::<P>("rules and the place of a rescan are stored", answers::rules).await;
     check::<P>("invoices are found by reference and transaction", answers::invoices_found).await;

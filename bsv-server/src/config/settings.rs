@@ -383,6 +383,14 @@ impl Settings {
             }
         })
     }
+
+    /// The files with secrets that these settings name.
+    pub(super) fn secret_files(&self) -> impl Iterator<Item = &PathBuf> {
+        let tls = [&self.tls, &self.wallet.tls, &self.payments.tls];
+        let keys = tls.into_iter().flatten().map(|files| &files.key);
+        let store = self.wallet.store.as_ref().and_then(|store| store.password_file.as_ref());
+        self.keystore_passphrase_file.iter().chain(store).chain(keys)
+    }
 }
 
 /// The name of the first setting that is null, such as `auth.jwtKey`.

@@ -18,7 +18,7 @@ pub struct ShownSettings {
 impl ShownSettings {
     /// Reads the settings and checks them.
     pub fn load(sources: &ConfigSources) -> Result<Self, ConfigError> {
-        let settings = sources.read_settings()?;
+        let (settings, _) = sources.read_settings()?;
         let passphrase = sources.read_passphrase(settings.keystore_passphrase_file.as_deref())?;
         let has_passphrase = passphrase.is_some();
         let data_dir = sources.data_dir()?;

@@ -38,16 +38,27 @@ const PATHS: [&str; 11] = [
     "/payments/tls/key",
 ];
 
+/// The settings that are secrets.
+const SECRETS: [&str; 2] = ["/rpcPassword", "/auth/jwtKey"];
+
 impl ConfigSources {
-    pub(super) fn read_settings(&self) -> Result<Settings, ConfigError> {
-        let mut merged = json!({});
+    /// The settings, and the files with secrets that they name. The file of the settings is one of these
+    /// if it holds a secret itself.
+    pub(super) fn read_settings(&self) -> Result<(Settings, Vec<PathBuf>), ConfigError> {
+        let (mut merged, mut secret_files) = (json!({}), Vec::new());
         if let Some(path) = &self.file {
-            merge(&mut merged, read_file(path)?);
+            let own = read_file(path)?;
+            if SECRETS.iter().any(|secret| own.pointer(secret).is_some()) {
+                secret_files.push(path.clone());
+            }
+            merge(&mut merged, own);
         }
         if let Some(text) = environment(CONFIG_VARIABLE)? {
             merge(&mut merged, read_variable(&text)?);
         }
-        Settings::read("the settings of file and environment", merged)
+        let settings = Settings::read("the settings of file and environment", merged)?;
+        secret_files.extend(settings.secret_files().cloned());
+        Ok((settings, secret_files))
     }
 
     pub(super) fn read_passphrase(
@@ -55,23 +66,6 @@ impl ConfigSources {
         file: Option<&Path>,
     ) -> Result<Option<SecretString>, ConfigError> {
         one_passphrase(file, environment(PASSPHRASE_VARIABLE)?.map(SecretString::from))
-    }
-
-    /// The files that hold secrets, as far as they are named: the file of the settings counts if
-    /// one of its settings is a secret.
-    pub(crate) fn files_with_secrets(&self) -> Result<Vec<PathBuf>, ConfigError> {
-        let settings = self.read_settings()?;
-        let of_file = match &self.file {
-            Some(file) => {
-                let own = Settings::read("the file", read_file(file)?)?;
-                (own.rpc_password.is_some() || own.auth.jwt_key.is_some()).then(|| file.clone())
-            }
-            None => None,
-        };
-        let Settings { tls, wallet, payments, keystore_passphrase_file, .. } = settings;
-        let keys = [tls, wallet.tls, payments.tls].into_iter().flatten().map(|files| files.key);
-        let store = wallet.store.and_then(|store| store.password_file);
-        Ok(of_file.into_iter().chain(keystore_passphrase_file).chain(store).chain(keys).collect())
     }
 
     pub(super) fn data_dir(&self) -> Result<PathBuf, ConfigError> {

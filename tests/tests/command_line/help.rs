@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bsv_tests::build::{cli_program, server_program};
+use bsv_tests::terminal::Terminal;
 use bsv_tests::{Done, Site};
 
 const NOUNS: [(&str, &[&str]); 22] = [
@@ -77,7 +78,9 @@ const NOUNS: [(&str, &[&str]); 22] = [
 fn listed(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
+    // Other lines continue a description.
     lines
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
         .map(|line| line.split_whitespace().next().unwrap())
         .filter(|name| *name != "help")
         .collect()
@@ -105,6 +108,23 @@ fn the_help_lists_the_nouns_and_nothing_else() {
     let alone = Done::of(&mut Command::new(cli_program()));
     assert_eq!((alone.code, listed(&alone.stderr).len()), (2, NOUNS.len()));
     assert!(!site.network_dir().exists());
+}
+
+#[test]
+fn the_help_fits_the_terminal_and_is_not_wider_than_100_columns() {
+    let site = Site::new();
+    let widest = |text: &str| text.lines().map(|line| line.trim_end().chars().count()).max();
+    let mut server = site.server_command();
+    server.arg("--help");
+    for mut command in [site.cli_command(&["invoice", "create", "--help"]), server] {
+        command.env("NO_COLOR", "1");
+        let shown = [80, 200].map(|columns| Terminal::run(&command, columns).end_with_all().1);
+        let piped = Done::of(&mut command).stdout;
+        assert!(widest(&shown[0]) <= Some(80), "{}", shown[0]);
+        for wide in [&shown[1], &piped] {
+            assert!((Some(81)..=Some(100)).contains(&widest(wide)), "{wide}");
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What `config check` says.
 
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use bsv_tests::Site;
 use serde_json::{Value, json};
@@ -83,4 +85,21 @@ fn config_check_tells_what_the_server_would_refuse_and_what_is_risky() {
     let [in_use, missing] = ["cannot listen on 127.0.0.1:", "/nowhere.pem"];
     let faults = [["listener minerid", "fails", in_use], ["listener wallet", "fails", missing]];
     check(&site, 1, &[&faults[..], &[no_node]].concat());
+}
+
+#[test]
+fn config_check_reads_the_settings_once() {
+    let site = Site::new();
+    let file = site.data_dir().join("passphrase");
+    fs::write(&file, "correct horse\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut command = site.cli_command(&["config", "check", "--config", "/dev/stdin"]);
+    let mut check = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // A pipe is empty when it is read again.
+    let settings = format!("keystorePassphraseFile = '{}'\n", file.display());
+    check.stdin.take().unwrap().write_all(settings.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let warning = format!("other users can read the secrets in {}", file.display());
+    assert!(told.contains(&warning), "{told}");
 }

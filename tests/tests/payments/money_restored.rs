@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bsv_tests::payee::{Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, send};
-use bsv_tests::{Bill, Node, Purse, Site};
+use bsv_tests::{Bill, Gate, Node, Purse, Refusal, Site};
 use bsv_tx::Script;
 use serde_json::{Value, json};
 
@@ -212,11 +212,22 @@ fn a_refund_after_the_backup_is_found_and_not_known() {
     let refund = shop.outgoing()[0].clone();
     node.mine(1);
     assert_eq!(shop.server.stop(), 0);
-    let site = site(&node);
+    let gate = Gate::before(&node);
+    let mut site = gate.site();
+    site.set_env("BSV_BACKUP_PASSPHRASE", "of the backup");
     let told = site.cli_ok(&["restore", "--yes", &file]);
     assert!(told.contains("what was paid or refunded after the backup"), "{told}");
-    let shop = Merchant { server: site.server(), site };
+    // The first attempt to catch up finds the refund in its block, and fails after that.
+    let method = "getrawmempool";
+    gate.refuse(Refusal { method, code: -28, message: "Loading block index..." });
+    let log = directory.path().join("log");
+    let shop = Merchant { server: site.server_logging_to(&log), site };
     wait_for_balance(&shop, 80_000 - refund["fee"].as_u64().unwrap());
+    wait_until("an attempt has failed", || gate.heard(method, "") > 1);
+    gate.accept();
+    wait_until("the log tells how many were found", || {
+        std::fs::read_to_string(&log).unwrap().contains("that its books do not know: 1. ")
+    });
     assert_eq!(shop.get(&format!("/api/v1/invoices/{id}/settlement"))["refundedSatoshis"], 0);
     let found = shop.get("/api/v1/events?types=transaction.found");
     assert_eq!(found["events"][0]["data"]["txid"], refund["txid"]);

@@ -2,10 +2,10 @@
 
 use bsv_minerid::Alias;
 use bsv_network::{NodeError, NodeRpc};
-use bsv_server::{Config, MinerIdConfig, OpenError, Outcome, Verdicts};
+use bsv_server::{Config, Create, MinerIdConfig, OpenError, Outcome, Verdicts};
 use serde_json::Value;
 
-use crate::context::{Context, Stores};
+use crate::context::{Stores, service_of};
 use crate::error::CliError;
 use crate::service::ReachError;
 
@@ -16,16 +16,12 @@ struct Generator {
 }
 
 /// Asks the node, and adds the results.
-pub(super) async fn check(
-    lines: &mut Verdicts,
-    context: &Context,
-    config: &Config,
-) -> Result<(), CliError> {
+pub(super) async fn check(lines: &mut Verdicts, config: &Config) -> Result<(), CliError> {
     let node = config.node.clone().map(NodeRpc::new).ok_or(CliError::NoNode)?;
     let generator = check_node(lines, config, &node).await?;
     if let Some(minerid) = &config.minerid {
         check_generator(lines, minerid, config.access.require_token, &generator);
-        check_alias(lines, context, minerid, &generator).await;
+        check_alias(lines, config, minerid, &generator).await;
         lines.unchecked(
             "PublicIP",
             "other nodes compare the PublicIP in the documents of the alias with the address that they see",
@@ -192,7 +188,7 @@ const MAX_PORT: u16 = 32_767;
 /// Checks that the alias that the node uses exists and signs.
 async fn check_alias(
     lines: &mut Verdicts,
-    context: &Context,
+    config: &Config,
     minerid: &MinerIdConfig,
     generator: &Result<Option<Generator>, &'static str>,
 ) {
@@ -211,7 +207,7 @@ async fn check_alias(
         let reason = format!("minerid.nodeListener serves \"{allowed}\", not \"{alias}\"");
         return lines.fails(ALIAS, reason);
     }
-    match identity(context, alias).await {
+    match identity(config, alias).await {
         Ok(identity) if identity["blindSigning"] == true => {
             lines.holds(ALIAS, format!("\"{alias}\" signs what a node asks for"));
         }
@@ -230,10 +226,10 @@ async fn check_alias(
     }
 }
 
-async fn identity(context: &Context, alias: &str) -> Result<Value, CliError> {
+async fn identity(config: &Config, alias: &str) -> Result<Value, CliError> {
     // Checked, because the alias comes from the node and becomes part of a path.
     let alias: Alias = alias.parse().map_err(|error| CliError::Unfitting(format!("{error}")))?;
-    let mut service = context.service(Stores::Identities).await?;
+    let mut service = service_of(config.clone(), Create::Nothing, Stores::Identities).await?;
     service.get(format!("/control/minerids/{alias}")).await?.value()
 }
 

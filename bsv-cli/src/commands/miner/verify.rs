@@ -19,7 +19,12 @@ use crate::output::{self, printable};
 use crate::shared_arguments::height;
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("source").required(true)))]
+#[command(
+    group(ArgGroup::new("source").required(true)),
+    override_usage = "bsv-cli miner verify [OPTIONS] --block <HASH>\n       \
+                      bsv-cli miner verify [OPTIONS] --height <N>\n       \
+                      bsv-cli miner verify [OPTIONS] --coinbase <HEX> --header <HEX>"
+)]
 pub(crate) struct VerifyArguments {
     /// The block with this hash, from the node
     #[arg(long, value_name = "HASH", group = "source")]
