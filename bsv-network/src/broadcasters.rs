@@ -6,7 +6,8 @@
 //! are those of Arcade 0.9 and ARC 1.5.
 //!
 //! A [`Broadcaster`] is the client of one service. A [`BroadcasterSet`] gives a transaction to several
-//! ones until it is clear how it stands.
+//! ones until it is clear how it stands. An [`EventStream`], and a [`Callback`] that has come, say when
+//! to ask sooner ([`BroadcasterSet::hint`]).
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -36,13 +37,17 @@
 //! ```
 
 mod answer;
+mod callback;
 mod client;
+mod events;
 mod member;
 mod set;
 mod standing;
 
 pub use answer::{Answer, Word};
-pub use client::{Broadcaster, BroadcasterError, Callback, Dialect};
+pub use callback::Callback;
+pub use client::{Broadcaster, BroadcasterError, Dialect};
+pub use events::{EventStream, ReasonToAsk};
 pub use member::{BroadcasterReport, Outcome};
 pub use set::{BroadcasterSet, Said, SeenByError, Told};
 pub use standing::Standing;

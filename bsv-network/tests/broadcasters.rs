@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
-    Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, SeenByError,
-    Standing, Word,
+    Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, EventStream,
+    ReasonToAsk, SeenByError, Standing, Word,
 };
 use bsv_network::bsv_tx::{ExtendedTransaction, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
 use bsv_network::serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, pause, sleep, timeout};
 
 use self::client::client;
 
@@ -88,7 +88,7 @@ async fn arcade_is_asked_and_understood() {
     let body = json!({ "txid": txid(), "status": 202, "txStatus": "RECEIVED" });
     let (url, mut requests) = serve(202, "", body.to_string().into_bytes()).await;
     let callback = Callback {
-        url: "https://shop.example/network/callback".to_owned(),
+        url: Some("https://shop.example/network/callback".to_owned()),
         token: SecretString::from("token"),
     };
     let broadcaster = Broadcaster::new(Dialect::Arcade, client(), url)
@@ -243,7 +243,7 @@ async fn no_secret_is_shown() {
     {
         let (url, _requests) = serve(status, "", body.to_string().into_bytes()).await;
         let callback = Callback {
-            url: "https://shop.example/key-of-the-callback".to_owned(),
+            url: Some("https://shop.example/key-of-the-callback".to_owned()),
             token: SecretString::from("a-callback-token"),
         };
         let broadcaster =
@@ -340,4 +340,58 @@ fn no_more_can_see_a_transaction_than_are_named() {
         assert_eq!(set(named, seen_by).err(), Some(SeenByError { seen_by, named }));
     }
     assert!(set(2, 1).is_ok() && set(2, 2).is_ok());
+}
+
+/// A broadcaster that tells events by a token.
+fn telling(dialect: Dialect, url: String) -> Broadcaster {
+    let callback = Callback { url: None, token: SecretString::from("to ken") };
+    Broadcaster::new(dialect, client(), url).with_callback(callback)
+}
+
+#[tokio::test]
+async fn a_stream_of_events_is_resumed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, mut requests) = unbounded_channel();
+    let event = |id| format!("id: {id}\nevent: status\ndata: {{\"txid\":\"{}\"}}\n\n", txid());
+    let answers = [event(17), event(18), String::new()];
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut request).await.unwrap();
+            }
+            sender.send(String::from_utf8(request).unwrap()).unwrap();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
+            // The last one stays open, and says nothing.
+            open.extend(answer.is_empty().then_some(stream));
+        }
+        std::future::pending::<()>().await;
+    });
+    assert!(EventStream::of(&telling(Dialect::Arc, url.clone())).is_none());
+    assert!(EventStream::of(&Broadcaster::new(Dialect::Arcade, client(), url.clone())).is_none());
+    let mut events = EventStream::of(&telling(Dialect::Arcade, url)).unwrap();
+    assert!(!events.is_live());
+    // Nobody knows what happened before the first connection.
+    assert_eq!(events.next().await, ReasonToAsk::Missed);
+    assert!(events.is_live());
+    for _ in 0..2 {
+        assert_eq!(events.next().await, ReasonToAsk::Changed(txid()));
+    }
+    // A question that is given up loses nothing.
+    assert!(timeout(Duration::from_secs(2), events.next()).await.is_err());
+    for last_id in [None, Some("17"), Some("18")] {
+        let request = requests.recv().await.unwrap();
+        assert!(request.starts_with("GET /events?callbackToken=to+ken "), "{request}");
+        assert!(request.contains("x-fullstatusupdates: true"));
+        let sent = request.split_once("last-event-id: ").map(|(_, rest)| &rest[..2]);
+        assert_eq!(sent, last_id);
+    }
+    pause();
+    let begun = Instant::now();
+    assert_eq!(events.next().await, ReasonToAsk::Missed);
+    assert!(begun.elapsed() >= Duration::from_secs(55) && !events.is_live());
 }

@@ -2,6 +2,7 @@
 
 mod broadcasters;
 mod clients;
+mod events;
 mod headers;
 mod moods;
 mod pushed;

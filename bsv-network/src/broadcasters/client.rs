@@ -3,12 +3,13 @@ use std::time::Duration;
 
 use bsv_tx::{ExtendedTransaction, Txid};
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use thiserror::Error;
 
 use super::answer::{Answer, Members, Word};
+use super::callback::Callback;
 use crate::service::{
     self, TIMEOUT, Unread, host_of, is_too_deep, one_line, reasons, retry_after, secrets_in,
     without,
@@ -21,15 +22,6 @@ pub enum Dialect {
     Arcade,
     /// ARC: `POST /v1/tx`, and refusals with the code as the status.
     Arc,
-}
-
-/// Where a broadcaster tells of changes. What it tells is only a reason to ask.
-#[derive(Clone)]
-pub struct Callback {
-    /// The URL to which it posts.
-    pub url: String,
-    /// The bearer token that it sends along.
-    pub token: SecretString,
 }
 
 /// A client of one broadcaster.
@@ -115,7 +107,8 @@ impl Broadcaster {
 
     /// The same broadcaster, which is asked to tell of changes.
     pub fn with_callback(self, callback: Callback) -> Self {
-        let secrets = [self.secrets, secrets_in(&callback.url), vec![callback.token.clone()]];
+        let in_url = callback.url.as_deref().map(secrets_in).unwrap_or_default();
+        let secrets = [self.secrets, in_url, vec![callback.token.clone()]];
         Self { callback: Some(callback), secrets: secrets.concat(), ..self }
     }
 
@@ -149,8 +142,10 @@ impl Broadcaster {
             .header(CONTENT_TYPE, "application/octet-stream")
             .header("X-FullStatusUpdates", "true");
         if let Some(Callback { url, token }) = &self.callback {
-            let token = token.expose_secret();
-            request = request.header("X-CallbackUrl", url).header("X-CallbackToken", token);
+            request = request.header("X-CallbackToken", token.expose_secret());
+            if let Some(url) = url {
+                request = request.header("X-CallbackUrl", url);
+            }
         }
         let read = self.ask(request.body(transaction.to_bytes())).await?;
         if read.status == StatusCode::NOT_FOUND {
@@ -189,11 +184,31 @@ impl Broadcaster {
         }
     }
 
-    async fn ask(&self, request: RequestBuilder) -> Result<Read, BroadcasterError> {
-        let request = match &self.api_key {
+    /// A request for the events after one, by the token of the callback. Only Arcade tells events.
+    pub(super) fn events(&self, last_id: Option<&str>) -> Option<RequestBuilder> {
+        let Callback { token, .. } = self.callback.as_ref()?;
+        if self.dialect != Dialect::Arcade {
+            return None;
+        }
+        let mut url = Url::parse(&self.route("/events")).ok()?;
+        url.query_pairs_mut().append_pair("callbackToken", token.expose_secret());
+        let request = self.client.get(url).header("X-FullStatusUpdates", "true");
+        let request = self.authorized(request);
+        Some(match last_id {
+            Some(id) => request.header("Last-Event-ID", id),
+            None => request,
+        })
+    }
+
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.api_key {
             Some(key) => request.bearer_auth(key.expose_secret()),
             None => request,
-        };
+        }
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> Result<Read, BroadcasterError> {
+        let request = self.authorized(request);
         let away = |error| BroadcasterError::Unreachable(reasons(error));
         let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
         let status = answer.status();
@@ -270,13 +285,5 @@ impl fmt::Debug for Broadcaster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Broadcaster");
         shown.field("dialect", &self.dialect).field("host", &self.host).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Callback {
-    /// Shows the host. Other parts of the URL may be secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Callback");
-        shown.field("host", &host_of(&self.url)).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use bsv_tests::ancestry::{bump, previous_outputs};
 use bsv_tests::payee::output;
 use bsv_tests::purse::{FEE, knows};
 use bsv_tests::services::Mood;
-use bsv_tx::{ExtendedTransaction, Transaction, Txid};
+use bsv_tx::{Bump, ExtendedTransaction, Transaction, Txid};
 use tokio::runtime::Runtime;
 
 use super::{Scene, http_client};
@@ -96,7 +96,7 @@ fn so_many_get_a_payment_as_must_see_it() {
     let told = pair.ask(&pair.set(2), &payments[1].txid());
     // Nobody's word says that it is mined.
     assert_eq!(told.standing, Standing::Open);
-    assert_eq!(told.paths.iter().map(|path| path.root()).collect::<Vec<_>>(), [root, root]);
+    assert_eq!(told.paths.iter().map(Bump::root).collect::<Vec<_>>(), [root, root]);
     // What one of them does not know proves nothing.
     let told = pair.ask(&pair.set(1), &payments[0].txid());
     assert_eq!((words(&told), told.paths.len()), (vec![Word::Open, Word::Unknown], 1));

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use bsv_network::broadcasters::{Broadcaster, BroadcasterSet};
+use bsv_network::broadcasters::{Broadcaster, BroadcasterSet, EventStream};
 use bsv_network::headers::{Chaintracks, HeaderFollower, HeaderSource, Locator, Peer};
 use bsv_network::{BlockStream, NetworkSource, NodeRpc, TransactionFeed};
 use tokio::net::TcpStream;
@@ -75,13 +75,18 @@ pub(super) fn source(source: &NetworkSource) {
     is_send(source.fate(any()));
 }
 
-pub(super) fn broadcaster(broadcaster: &Broadcaster, set: &BroadcasterSet) {
+pub(super) fn broadcaster(
+    broadcaster: &Broadcaster,
+    set: &BroadcasterSet,
+    events: &mut EventStream,
+) {
     is_send(broadcaster.send(any()));
     is_send(broadcaster.status(any()));
     is_send(broadcaster.fee_rate());
     is_send(set.send(any(), any(), any()));
     is_send(set.ask(any(), any()));
     is_send(set.ask_fees());
+    is_send(events.next());
 }
 
 pub(super) fn headers(
