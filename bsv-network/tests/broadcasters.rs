@@ -393,5 +393,5 @@ async fn a_stream_of_events_is_resumed() {
     pause();
     let begun = Instant::now();
     assert_eq!(events.next().await, ReasonToAsk::Missed);
-    assert!(begun.elapsed() >= Duration::from_secs(55) && !events.is_live());
+    assert!((55..=61).contains(&begun.elapsed().as_secs()) && !events.is_live());
 }
