@@ -50,7 +50,9 @@ impl Books<'_> {
     /// Counts payments of invoices whose blocks are deep enough under a tip of this height. Returns
     /// whether these were all.
     fn count_deep(&mut self, tip: u32, now: Timestamp) -> Result<bool, WalletStoreError> {
-        let Some(deep) = tip.checked_sub(self.rules.mined_blocks - 1) else { return Ok(true) };
+        let Some(deep) = tip.checked_sub(self.rules.mined_blocks.saturating_sub(1)) else {
+            return Ok(true);
+        };
         let deep = ..=(deep, u64::MAX, u64::MAX);
         let counted = self.rows.first::<Shallow>(deep, Ascending, AT_ONCE)?;
         let are_all = counted.len() < AT_ONCE;
