@@ -228,6 +228,10 @@ pub(super) async fn paid_by_two_blocks(store: &impl WalletStore) {
     store.forget_block(proof(9).block, at(8)).await.unwrap();
     follow(10, 8).await;
     assert_eq!((state(4).await, in_time(4).await), (InvoiceState::Pending, shallow));
+    // Rules that ask for no confirmation at all do no harm.
+    let rules = PaymentRules { mined_blocks: 0, ..rules };
+    store.execute(SetRules { rules }).await.unwrap();
+    follow(11, 9).await;
 }
 
 /// A fee that was sufficient once stays sufficient.
