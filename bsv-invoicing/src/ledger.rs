@@ -156,3 +156,4 @@ pub use self::watch::{
 pub use self::withdraw::{
     EstimateWithdrawal, RecordWithdrawal, ReserveWithdrawal, ReservedWithdrawal,
 };
+pub use crate::model::sighting::Sighting;

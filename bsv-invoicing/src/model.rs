@@ -16,6 +16,7 @@ pub(crate) mod payment;
 pub(crate) mod process;
 pub(crate) mod receipt;
 pub(crate) mod settlement;
+pub(crate) mod sighting;
 pub(crate) mod stored;
 pub(crate) mod time;
 pub(crate) mod transaction;

@@ -27,6 +27,6 @@ pub use rpc::{
     FeedAddress, Mempool, MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState,
     NodeRpc, OutputState, Policy, Submitted, TransactionPlace, UnspentOutput,
 };
-pub use source::{Fate, NetworkSource, Offered, Shown, Verdict};
+pub use source::{Evidence, Fate, NetworkSource, Offered, Shown, Verdict};
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::{NodeCredentials, NodeSettings};

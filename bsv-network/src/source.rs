@@ -58,6 +58,19 @@ pub struct Verdict {
     pub is_for_itself: bool,
 }
 
+/// What stands behind the words of a source about a transaction that no block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// A node has judged the transaction, and holds no other one that spends the same coins.
+    Judged,
+    /// Services say that the network has it, and the coins that it spends come from transactions in
+    /// blocks. Another transaction may spend the same coins.
+    Word,
+    /// Services say that the network has it. It is not known where the coins that it spends come from,
+    /// or what the newest block is. It counts by this as little as without it.
+    Hearsay,
+}
+
 /// What the network knows about the coins of a transaction that it does not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -10,6 +10,7 @@ use crate::ledger::rows::{
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
 use crate::model::receipt::{NewReceipt, ReceiptKey};
+use crate::model::sighting::Sighting;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, Purpose, TransactionRecord};
 
@@ -39,11 +40,7 @@ pub struct Noticed {
 #[derive(Clone, Debug)]
 pub enum ShownPlace {
     /// In the mempool.
-    Mempool {
-        /// Whether its fee is sufficient. That of a transaction that the wallet made is sufficient
-        /// in any case: its payee and the node ask for it.
-        is_fee_sufficient: bool,
-    },
+    Mempool(Sighting),
     /// In a block of the main chain.
     Block(CheckedProof),
 }
@@ -53,7 +50,7 @@ impl Command for Notice {
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         try_all(&self.shown, |Noticed { place, .. }| match place {
-            ShownPlace::Mempool { .. } => Ok(()),
+            ShownPlace::Mempool(_) => Ok(()),
             ShownPlace::Block(checked) => books.expect_still_proven(checked),
         })?;
         let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at }| {
@@ -66,8 +63,11 @@ impl Command for Notice {
             for (number, record) in records {
                 let record = books.keep_bytes(number, record, transaction)?;
                 match place {
-                    ShownPlace::Mempool { is_fee_sufficient } => {
-                        books.see(number, record, is_own || *is_fee_sufficient, self.now)?;
+                    ShownPlace::Mempool(sighting) => {
+                        // Its payee and the network ask for the fee of a transaction that the wallet made.
+                        let is_fee_sufficient = is_own || sighting.is_fee_sufficient;
+                        let sighting = Sighting { is_fee_sufficient, ..*sighting };
+                        books.see(number, record, sighting, self.now)?;
                     }
                     ShownPlace::Block(CheckedProof { proof, .. }) => {
                         books.mine(number, record, proof, self.now)?;

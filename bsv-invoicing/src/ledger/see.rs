@@ -2,6 +2,7 @@
 
 use crate::ledger::rows::{Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
+use crate::model::sighting::Sighting;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, TransactionState};
 
@@ -11,9 +12,8 @@ use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, Transaction
 pub struct See {
     /// The number of the transaction.
     pub transaction: u64,
-    /// Whether its fee is sufficient. If not, its receipts do not count until it is mined, or until
-    /// its fee is found to be sufficient. Once it was, a later judgement does not matter.
-    pub is_fee_sufficient: bool,
+    /// What the network says of it.
+    pub sighting: Sighting,
     /// The time.
     pub now: Timestamp,
 }
@@ -23,7 +23,7 @@ impl Command for See {
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let record = books.known_transaction(self.transaction)?;
-        books.see(self.transaction, record, self.is_fee_sufficient, self.now)
+        books.see(self.transaction, record, self.sighting, self.now)
     }
 }
 
@@ -33,10 +33,10 @@ impl Books<'_> {
         &mut self,
         number: u64,
         record: TransactionRecord,
-        is_fee_sufficient: bool,
+        sighting: Sighting,
         now: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let new = match is_fee_sufficient || record.shown >= ShownAs::Seen {
+        let new = match sighting.may_count() || record.shown >= ShownAs::Seen {
             true => TransactionState::Seen,
             false => TransactionState::Waiting,
         };

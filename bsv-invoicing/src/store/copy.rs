@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::ledger::rows::Table;
-    use crate::ledger::{Notice, Noticed, ShownPlace, Watch};
+    use crate::ledger::{Notice, Noticed, ShownPlace, Sighting, Watch};
     use crate::model::coin::{Chain, KeyPath};
     use crate::model::time::Timestamp;
     use crate::store::RedbWalletStore;
@@ -101,7 +101,7 @@ mod tests {
             outputs: scripts.map(output).to_vec(),
             lock_time: 0,
         };
-        let place = ShownPlace::Mempool { is_fee_sufficient: true };
+        let place = ShownPlace::Mempool(Sighting::judged(true));
         Noticed { transaction: (&transaction).into(), place, came_at: now() }
     }
 

@@ -462,7 +462,7 @@ mod tests {
     };
     use crate::ledger::{
         BooksOn, Displace, ForgetBlock, GetKnown, Notice, Noticed, Query, Release, Reserve, See,
-        ShownPlace, Unfollow,
+        ShownPlace, Sighting, Unfollow,
     };
     use crate::model::coin::{Chain, KeyPath, Spending, Trust};
     use crate::model::event::EventKind;
@@ -585,7 +585,7 @@ mod tests {
         let mut known = Known::default();
         note_spending(&mut known, TransactionState::Offered, 100);
         let now = Timestamp::from_micros(2);
-        let shown = See { transaction: 1, is_fee_sufficient: true, now };
+        let shown = See { transaction: 1, sighting: Sighting::judged(true), now };
         assert_eq!(missing_in(&shown, &known, Table::Receipts), 100);
     }
 
@@ -679,7 +679,7 @@ mod tests {
             let all = ((txid, 0), Bound::Included((txid, u64::MAX)));
             let numbers = [((txid, u64::from(number)), ())];
             note::<TransactionNumbers>(&mut known, all, numbers, usize::MAX);
-            let place = ShownPlace::Mempool { is_fee_sufficient: true };
+            let place = ShownPlace::Mempool(Sighting::judged(true));
             let came_at = Timestamp::from_micros(1);
             Noticed { transaction: (&transaction).into(), place, came_at }
         });

@@ -30,7 +30,9 @@ use crate::error::Error;
 use crate::ledger::queries::{
     GetAncestors, GetIncoming, GetPaymentBy, GetStanding, PaymentStanding, StandingPayment,
 };
-use crate::ledger::{Asked, Notice, Noticed, Offer, Offered, Refusal, Refuse, ShownPlace};
+use crate::ledger::{
+    Asked, Notice, Noticed, Offer, Offered, Refusal, Refuse, ShownPlace, Sighting,
+};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::payment::{IncomingPayment, IncomingState, PaymentPage, PaymentQuery};
 use crate::model::process::Task;
@@ -290,7 +292,7 @@ impl Wallet {
         match source.show(transaction).await.map_err(unknown)? {
             Shown::Unmined(entry) => {
                 let is_fee_sufficient = self.is_entry_sufficient(source, entry).await?;
-                Ok(note(ShownPlace::Mempool { is_fee_sufficient }).await?)
+                Ok(note(ShownPlace::Mempool(Sighting::judged(is_fee_sufficient))).await?)
             }
             Shown::Mined => loop {
                 let checked = self.checked_proof(source, &txid).await?.ok_or_else(not_shown)?;

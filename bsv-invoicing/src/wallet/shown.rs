@@ -8,7 +8,7 @@ use bsv_tx::{Transaction, Txid};
 use crate::error::Error;
 use crate::ledger::queries::GetStored;
 use crate::ledger::{
-    CheckedProof, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace,
+    CheckedProof, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace, Sighting,
 };
 use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
 use crate::store::{WalletStore, WalletStoreError};
@@ -103,7 +103,9 @@ impl Wallet {
         // The wallet made it with the fee that its payee and the node ask for.
         let is_own = stored.as_ref().is_some_and(|(record, _)| !record.purpose.is_from_outside());
         let is_fee_sufficient = is_own || self.is_entry_sufficient(source, entry).await?;
-        Ok(self.note(number, stored, ShownPlace::Mempool { is_fee_sufficient }).await?)
+        Ok(self
+            .note(number, stored, ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)))
+            .await?)
     }
 
     /// Whether the fee of a transaction suffices for it and its ancestors, by its entry in the
@@ -143,8 +145,8 @@ impl Wallet {
                 let shown = vec![Noticed { transaction, place, came_at: record.at }];
                 self.store.execute(Notice { shown, now }).await
             }
-            (_, ShownPlace::Mempool { is_fee_sufficient }) => {
-                self.store.execute(See { transaction, is_fee_sufficient, now }).await
+            (_, ShownPlace::Mempool(sighting)) => {
+                self.store.execute(See { transaction, sighting, now }).await
             }
             (_, ShownPlace::Block(checked)) => {
                 self.store.execute(Mine { transaction, checked, now }).await

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::ledger::queries::GetTxids;
 use crate::ledger::{
     ForgetNewlyWatched, GetKnown, GetNewlyWatched, GetWatched, Known, Notice, Noticed, ShownPlace,
-    Watch,
+    Sighting, Watch,
 };
 use crate::model::time::Timestamp;
 use crate::model::transaction::{EncodedTransaction, TransactionRecord, TransactionState};
@@ -190,7 +190,7 @@ impl Wallet {
             let Some(entry) = entry else { continue };
             let is_fee_sufficient =
                 known.is_own() || self.is_fee_sufficient(&mut entries, entry).await?;
-            let place = ShownPlace::Mempool { is_fee_sufficient };
+            let place = ShownPlace::Mempool(Sighting::judged(is_fee_sufficient));
             let transaction = Arc::unwrap_or_clone(transaction);
             shown.push(Noticed { transaction, place, came_at });
         }

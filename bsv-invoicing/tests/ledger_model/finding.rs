@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bsv_invoicing::UserDraft;
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::AllFigures;
-use bsv_invoicing::ledger::{CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Watch};
+use bsv_invoicing::ledger::{
+    CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Sighting, Watch,
+};
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::transactions::{EncodedTransaction, Purpose, TransactionState};
 use bsv_tx::{Script, TxOut};
@@ -84,9 +86,12 @@ impl World {
                 (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
             }
             _ if is_fee_sufficient => {
-                (ShownPlace::Mempool { is_fee_sufficient }, TransactionState::Seen)
+                (ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)), TransactionState::Seen)
             }
-            _ => (ShownPlace::Mempool { is_fee_sufficient }, TransactionState::Waiting),
+            _ => (
+                ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)),
+                TransactionState::Waiting,
+            ),
         };
         let (came_at, at) = (self.now(), self.at(&self.rows));
         let transaction = (&self.network.transactions[index].transaction).into();
@@ -112,9 +117,7 @@ impl World {
         let index = self.told.entries[&number].transaction;
         let (place, state) = match self.network.place(index) {
             Place::Nowhere => return,
-            Place::Mempool => {
-                (ShownPlace::Mempool { is_fee_sufficient: true }, TransactionState::Seen)
-            }
+            Place::Mempool => (ShownPlace::Mempool(Sighting::judged(true)), TransactionState::Seen),
             Place::Block(block) => {
                 (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
             }

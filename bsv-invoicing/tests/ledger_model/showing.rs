@@ -6,7 +6,7 @@ use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
-    Refusal, See, Watch,
+    Refusal, See, Sighting, Watch,
 };
 use bsv_invoicing::transactions::{BlockPlace, Purpose, ShownAs, TransactionState};
 
@@ -66,7 +66,8 @@ impl World {
     }
 
     fn see(&mut self, transaction: u64, is_fee_sufficient: bool) {
-        let see = See { transaction, is_fee_sufficient, now: self.now() };
+        let see =
+            See { transaction, sighting: Sighting::judged(is_fee_sufficient), now: self.now() };
         let at = self.at(&self.rows);
         self.execute(&see, |world, _| {
             let old = world.told.state(transaction);

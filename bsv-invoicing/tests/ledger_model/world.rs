@@ -11,7 +11,7 @@ use bsv_invoicing::ledger::rows::{
 };
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, Contest, Displace, MarkRead, Mine, Refusal, Reservation, See,
-    SetRules, TellContested,
+    SetRules, Sighting, TellContested,
 };
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::sending::OutgoingPurpose;
@@ -243,7 +243,7 @@ impl World {
         }
         for (transaction, state) in changed {
             let is_fee_sufficient = state != TransactionState::Waiting;
-            rows.apply(&See { transaction, is_fee_sufficient, now });
+            rows.apply(&See { transaction, sighting: Sighting::judged(is_fee_sufficient), now });
             match state {
                 TransactionState::Mined(block) => {
                     rows.apply(&Mine { transaction, checked: checked(&rows, block), now });

@@ -9,7 +9,7 @@ use bsv_invoicing::ledger::rows::{FollowedBlock, RescanFrom};
 use bsv_invoicing::ledger::{
     EstimateFee, EstimateWithdrawal, FindPayment, FollowTip, GetKnown, GetRescan, GetRules,
     IsWatched, MarkPaid, NewPayment, Record, Reserve, ReserveWithdrawal, SetRescan, SetRules,
-    ShownPlace, Watch,
+    ShownPlace, Sighting, Watch,
 };
 use bsv_invoicing::receiving::{PaidByQuery, ReceiptKey};
 use bsv_invoicing::sending::{WithdrawalAmount, WithdrawalCost};
@@ -149,7 +149,7 @@ pub(super) async fn waiting(store: &impl WalletStore) {
     shown(store, 2).await;
     let sum = async |invoice| store.get(GetWaitingSum(invoice)).await.unwrap();
     assert_eq!(sum(1).await, 0);
-    let low = ShownPlace::Mempool { is_fee_sufficient: false };
+    let low = ShownPlace::Mempool(Sighting::judged(false));
     let first = paying_invoices(&[(1, 20), (2, 300), (1, 4)], 1);
     notice(store, &first, low.clone(), 1).await;
     notice(store, &paying_invoices(&[(1, 100)], 2), MEMPOOL, 1).await;

@@ -15,8 +15,8 @@ use bsv_invoicing::ledger::{
     Accept, Adopt, BeginAccount, CheckedProof, Contest, CreateInvoice, CreateUser, DeleteInvoice,
     Displace, FollowTip, ForgetBlock, Invalidate, Join, Leave, Left, MarkRead, Mine, Offer,
     Offered, PrepareCancellation, PreparedCancellation, Record, RecordCancellation, Refusal,
-    Refuse, RefuseByPayee, Release, Reserve, Reserved, See, Sweep, TellContested, Unfollow,
-    UserRecord,
+    Refuse, RefuseByPayee, Release, Reserve, Reserved, See, Sighting, Sweep, TellContested,
+    Unfollow, UserRecord,
 };
 use bsv_invoicing::receiving::{IncomingPayment, PaymentQuery};
 use bsv_invoicing::sending::{OutgoingPayment, OutgoingPurpose, Posting};
@@ -83,7 +83,7 @@ macro_rules! calls {
                 transaction: u64,
                 now: Timestamp,
             ) -> impl Future<Output = Answer<()>> + Send {
-                self.execute(See { transaction, is_fee_sufficient: true, now })
+                self.execute(See { transaction, sighting: Sighting::judged(true), now })
             }
 
             /// The network shows a transaction in its mempool, with a fee that is too low.
@@ -92,7 +92,7 @@ macro_rules! calls {
                 transaction: u64,
                 now: Timestamp,
             ) -> impl Future<Output = Answer<()>> + Send {
-                self.execute(See { transaction, is_fee_sufficient: false, now })
+                self.execute(See { transaction, sighting: Sighting::judged(false), now })
             }
         }
 

@@ -11,7 +11,7 @@ use bsv_invoicing::ledger::queries::{
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     BeginAccount, CheckedProof, Contest, FollowTip, GetKnown, GetWatchBacklog, GetWatched,
-    IsWatched, MarkPaid, Notice, Noticed, Offer, Reserve, SetRules, ShownPlace, Watch,
+    IsWatched, MarkPaid, Notice, Noticed, Offer, Reserve, SetRules, ShownPlace, Sighting, Watch,
     WatchBacklogged,
 };
 use bsv_invoicing::sending::OutgoingPurpose;
@@ -55,7 +55,7 @@ pub(super) async fn notice(
     store.execute(Notice { shown: vec![noticed], now: at(s) }).await.unwrap();
 }
 
-pub(super) const MEMPOOL: ShownPlace = ShownPlace::Mempool { is_fee_sufficient: true };
+pub(super) const MEMPOOL: ShownPlace = ShownPlace::Mempool(Sighting::judged(true));
 
 pub(super) fn block(height: u8) -> ShownPlace {
     ShownPlace::Block(CheckedProof { proof: proof(height), reorganisations: 0 })
@@ -113,7 +113,7 @@ pub(super) async fn own(store: &impl WalletStore) {
     store.record_payment(record).await.unwrap();
     let offer = Offer { transaction: (&transaction).into(), ..incoming(2, 1, at(6)) };
     begin_with(store, offer).await;
-    notice(store, &transaction, ShownPlace::Mempool { is_fee_sufficient: false }, 7).await;
+    notice(store, &transaction, ShownPlace::Mempool(Sighting::judged(false)), 7).await;
     assert_eq!(state(store, 2, 8).await, InvoiceState::Paid);
 }
 

@@ -8,7 +8,7 @@ use bsv_invoicing::ledger::queries::{
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
     CheckedProof, FollowReorganisation, FollowTip, ForgetBlock, GetReorganisations, Mine, Notice,
-    Noticed, Offer, See, SetRules, ShownPlace,
+    Noticed, Offer, See, SetRules, ShownPlace, Sighting,
 };
 use bsv_invoicing::receiving::IncomingState;
 use bsv_invoicing::store::WalletStore;
@@ -237,10 +237,15 @@ pub(super) async fn paid_by_two_blocks(store: &impl WalletStore) {
 /// A fee that was sufficient once stays sufficient.
 pub(super) async fn paid_for_once(store: &impl WalletStore) {
     shown(store, 1).await;
-    let see =
-        |is_fee_sufficient, s| store.execute(See { transaction: 1, is_fee_sufficient, now: at(s) });
+    let see = |is_fee_sufficient, s| {
+        store.execute(See {
+            transaction: 1,
+            sighting: Sighting::judged(is_fee_sufficient),
+            now: at(s),
+        })
+    };
     let record = async || store.get(GetRecord(1)).await.unwrap().unwrap();
-    let waiting = ShownPlace::Mempool { is_fee_sufficient: false };
+    let waiting = ShownPlace::Mempool(Sighting::judged(false));
     notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), waiting, 1).await;
     assert_eq!(
         (record().await.state, record().await.shown),
@@ -267,10 +272,16 @@ pub(super) async fn wishes_of_strangers(store: &impl WalletStore) {
     wishing("payer", 1).await.unwrap();
     store.refuse(1, at(1)).await.unwrap();
     wishing("stranger", 1).await.unwrap();
-    store.execute(See { transaction: 1, is_fee_sufficient: true, now: at(2) }).await.unwrap();
+    store
+        .execute(See { transaction: 1, sighting: Sighting::judged(true), now: at(2) })
+        .await
+        .unwrap();
     store.displace(1, at(3)).await.unwrap();
     wishing("thief", 4).await.unwrap();
-    store.execute(See { transaction: 1, is_fee_sufficient: true, now: at(5) }).await.unwrap();
+    store
+        .execute(See { transaction: 1, sighting: Sighting::judged(true), now: at(5) })
+        .await
+        .unwrap();
     let invoice = store.get(GetInvoice(1)).await.unwrap().unwrap();
     assert_eq!(invoice.refund_to.as_deref(), Some("payer"));
 }

@@ -3,7 +3,7 @@
 use bsv_invoicing::invoices::PaymentRules;
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    Claim, DropBytes, FollowTip, LetGo, Notice, Noticed, SetRules, ShownPlace,
+    Claim, DropBytes, FollowTip, LetGo, Notice, Noticed, SetRules, ShownPlace, Sighting,
 };
 use bsv_invoicing::store::{Task, WalletStore};
 use bsv_tx::BlockHash;
@@ -19,7 +19,7 @@ const WAITING: usize = 2_000;
 /// how many commits there were until then.
 pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -> u64) {
     shown(store, 1).await;
-    let waiting = ShownPlace::Mempool { is_fee_sufficient: false };
+    let waiting = ShownPlace::Mempool(Sighting::judged(false));
     let noticed = |salt: usize, place: &ShownPlace| Noticed {
         transaction: (&paying_invoices(&[(1, 5)], salt)).into(),
         place: place.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bsv_invoicing::coins::{Chain, KeyPath};
-use bsv_invoicing::ledger::{Offer, Offered, See};
+use bsv_invoicing::ledger::{Offer, Offered, See, Sighting};
 use bsv_invoicing::receiving::{IncomingState, NewReceipt, PaymentQuery};
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::{Error, Timestamp, Wallet, WalletSettings};
@@ -46,7 +46,7 @@ async fn show(store: &impl WalletStore, transaction: &Transaction) {
         doubted_since: None,
     };
     let Offered::Now(payment, _) = store.execute(offer).await.unwrap() else { panic!("it is new") };
-    let see = See { transaction: payment.number, is_fee_sufficient: true, now };
+    let see = See { transaction: payment.number, sighting: Sighting::judged(true), now };
     store.execute(see).await.unwrap();
 }
 

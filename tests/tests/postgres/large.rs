@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::queries::{GetBalance, GetBlocks, GetRecord};
 use bsv_invoicing::ledger::{
-    CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, ShownPlace, Watch,
+    CheckedProof, ForgetBlock, GetKnown, Notice, Noticed, ShownPlace, Sighting, Watch,
 };
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::{BlockPlace, EncodedTransaction, Proof, TransactionState};
@@ -74,7 +74,7 @@ async fn a_transaction_with_very_many_outputs_is_followed() {
     store.execute(user("Ada")).await.unwrap();
     store.execute(Watch { keys: vec![(HASH, KEY)] }).await.unwrap();
     let transaction = paying(outputs, 1);
-    notice(&store, &transaction, ShownPlace::Mempool { is_fee_sufficient: true }).await;
+    notice(&store, &transaction, ShownPlace::Mempool(Sighting::judged(true))).await;
     drop(store);
     let store = open(&url);
     assert_eq!(store.get(GetBalance).await.unwrap(), outputs as u64);

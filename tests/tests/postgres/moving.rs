@@ -5,7 +5,7 @@ use bsv_invoicing::invoices::IdempotencyKey;
 use bsv_invoicing::ledger::queries::{GetRecord, GetTransaction};
 use bsv_invoicing::ledger::{
     Adopt, CreateInvoice, CreateUser, DeleteInvoice, Displace, NoteKeyEvent, Notice, Noticed,
-    ShownPlace, Unfollow, Watch,
+    ShownPlace, Sighting, Unfollow, Watch,
 };
 use bsv_invoicing::store::{CopyError, Store, WalletStore, copy_wallet};
 use bsv_invoicing::transactions::RawBytes;
@@ -32,7 +32,7 @@ fn long(version: i32, came_at: Timestamp) -> Noticed {
     let outputs = scripts.map(|locking_script| TxOut { satoshis: 1, locking_script });
     let transaction =
         Transaction { version, inputs: Vec::new(), outputs: outputs.to_vec(), lock_time: 0 };
-    let place = ShownPlace::Mempool { is_fee_sufficient: true };
+    let place = ShownPlace::Mempool(Sighting::judged(true));
     Noticed { transaction: (&transaction).into(), place, came_at }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::invoices::{IdCipher, NewId};
 use bsv_invoicing::ledger::queries::GetInvoice;
-use bsv_invoicing::ledger::{CreateInvoice, Offer, Offered, See};
+use bsv_invoicing::ledger::{CreateInvoice, Offer, Offered, See, Sighting};
 use bsv_invoicing::receiving::NewReceipt;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::{InvoiceDraft, PostgresWalletStore, Timestamp};
@@ -129,7 +129,7 @@ impl Caller {
             panic!("it was not there before")
         };
         let (transaction, now) = (payment.number, Timestamp::of_system());
-        let see = See { transaction, is_fee_sufficient: true, now };
+        let see = See { transaction, sighting: Sighting::judged(true), now };
         self.store.execute(see).await.unwrap();
     }
 
