@@ -101,6 +101,17 @@ pub enum Error {
         /// What it must pay.
         needed: u64,
     },
+    /// The fee of an ancestor that came with a transaction is too low. With services, each transaction
+    /// pays for itself.
+    #[error("the fee of its ancestor {txid}, {paid} satoshis, is too low: {needed} are needed")]
+    AncestorFeeTooLow {
+        /// The ancestor.
+        txid: Txid,
+        /// What it pays, in satoshis.
+        paid: u64,
+        /// What it must pay.
+        needed: u64,
+    },
     /// A transaction has too many unconfirmed ancestors.
     #[error("the transaction has more than {limit} ancestors that are in no block yet")]
     TooManyAncestors {

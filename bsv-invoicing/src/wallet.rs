@@ -17,6 +17,7 @@ pub(crate) mod mempool_entries;
 mod movements;
 mod open;
 pub(crate) mod outbound;
+pub(crate) mod package;
 pub(crate) mod pay;
 pub(crate) mod receive;
 pub(crate) mod recover;

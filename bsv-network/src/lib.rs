@@ -12,6 +12,7 @@ mod hex_digits;
 mod rpc;
 #[cfg(any(feature = "broadcasters", feature = "headers"))]
 mod service;
+#[cfg(feature = "source")]
 mod source;
 mod transaction_feed;
 mod transport;
@@ -27,6 +28,10 @@ pub use rpc::{
     FeedAddress, Mempool, MempoolEntry, MinedIn, MinerIdInfo, MinerIdRevocation, MinerIdState,
     NodeRpc, OutputState, Policy, Submitted, TransactionPlace, UnspentOutput,
 };
-pub use source::{Evidence, Fate, NetworkSource, Offered, Shown, Verdict};
+#[cfg(feature = "source")]
+pub use source::{
+    Evidence, ExtendedPackage, Fate, NetworkSource, Offered, Package, Services, Shown, Sight,
+    SourceError, Verdict,
+};
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::{NodeCredentials, NodeSettings};

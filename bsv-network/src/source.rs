@@ -1,51 +1,112 @@
-use std::time::Duration;
+//! What tells a wallet of the network: a node, or services.
 
-use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Transaction, Txid};
+mod node;
+mod services;
 
+use std::sync::Arc;
+
+use bsv_tx::{ExtendedTransaction, OutPoint, Transaction, Txid};
+use thiserror::Error;
+
+pub use self::services::Services;
 use crate::error::NodeError;
 use crate::rpc::{
     BlockInfo, BlockStream, ChainTip, FeedAddress, Mempool, MempoolEntry, MinedIn, NodeRpc,
-    OutputState, Policy, Submitted, TransactionPlace,
+    OutputState, Policy, TransactionPlace,
 };
-
-/// The first wait for a node that has heard of a transaction and does not show it, for example
-/// while it validates one from another node. The wait doubles each time.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
-const WAITS: u32 = 8;
 
 /// What tells a wallet of the network. All questions of a wallet are here.
 ///
 /// Clones share connections. A question fails if the source cannot be asked, or if its answer makes
 /// no sense.
 #[derive(Clone, Debug)]
-pub struct NetworkSource {
-    node: NodeRpc,
+pub struct NetworkSource(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Node(NodeRpc),
+    Services(Arc<Services>),
+}
+
+/// Why a source does not answer a question.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The node does not answer.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// Only a node can answer the question.
+    #[error("this needs a node")]
+    NeedsNode,
+    /// Services take a transaction only together with the outputs that it spends.
+    #[error("the outputs that the transaction {0} spends are not known")]
+    NeedsSpentOutputs(Txid),
+}
+
+/// A transaction that is offered to the network.
+#[derive(Clone, Debug)]
+pub enum Package<'t> {
+    /// The transaction alone. A node knows what it spends.
+    Plain(&'t Transaction),
+    /// The transaction with what it spends, for any source.
+    Extended(Box<ExtendedPackage>),
+}
+
+/// A transaction that is offered to services, which do not know what it spends.
+#[derive(Clone, Debug)]
+pub struct ExtendedPackage {
+    /// Its ancestors that are not proven to be in blocks, parents before their children.
+    pub ancestors: Vec<ExtendedTransaction>,
+    /// The transaction.
+    pub transaction: ExtendedTransaction,
+    /// Whether everything that it and its ancestors spend is proven to come from transactions in
+    /// blocks.
+    pub is_proven: bool,
 }
 
 /// What became of a transaction that was offered to the network once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
     /// It can be mined.
-    Unmined(MempoolEntry),
+    Unmined(Sight),
     /// The network has not refused it, but does not show it as one that can be mined at once. It
     /// may be mined, time-locked, or not validated yet.
     NotShown,
     /// The network refuses it. It may have taken it before.
     Refused(Verdict),
+    /// Another transaction spends a coin of it, and only a block decides between the two.
+    Disputed,
+    /// Nobody says what became of it.
+    Unknown,
 }
 
 /// Where the network shows a transaction that was offered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// It can be mined.
-    Unmined(MempoolEntry),
+    Unmined(Sight),
     /// It is in a block of the main chain.
     Mined,
     /// The network does not have it, and refuses it.
     Refused(Verdict),
+    /// Another transaction spends a coin of it, and only a block decides between the two.
+    Disputed {
+        /// Whether every service refuses the transaction. Otherwise one may have it.
+        is_refused: bool,
+    },
     /// The network has heard of it but does not show it. It may be time-locked, or not validated
     /// yet.
     Nowhere,
+}
+
+/// An unmined transaction as a source sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// What its fee depends on. Services have no common mempool: each transaction pays for itself, so
+    /// the entry has no parents.
+    pub entry: MempoolEntry,
+    /// What stands behind it.
+    pub evidence: Evidence,
 }
 
 /// Why the network refuses a transaction.
@@ -82,37 +143,105 @@ pub enum Fate {
     Displaced,
 }
 
+impl Package<'_> {
+    /// The transaction.
+    pub fn transaction(&self) -> &Transaction {
+        match self {
+            Self::Plain(transaction) => transaction,
+            Self::Extended(package) => package.transaction.transaction(),
+        }
+    }
+}
+
 impl NetworkSource {
     /// A node as the source.
     pub fn node(node: NodeRpc) -> Self {
-        Self { node }
+        Self(Source::Node(node))
     }
 
-    /// The same source with turns of its own. See [`NodeRpc::with_turns`].
+    /// Services as the source.
+    pub fn services(services: Arc<Services>) -> Self {
+        Self(Source::Services(services))
+    }
+
+    /// The same source with turns of its own. See [`NodeRpc::with_turns`]. Services limit the
+    /// questions to each of them.
     pub fn with_turns(self, turns: usize) -> Self {
-        Self { node: self.node.with_turns(turns) }
+        match self.0 {
+            Source::Node(node) => Self::node(node.with_turns(turns)),
+            Source::Services(_) => self,
+        }
+    }
+
+    /// Asks services for their fees. Call it every minute.
+    pub async fn ask_fees(&self) {
+        if let Source::Services(services) = &self.0 {
+            services.broadcasters().ask_fees().await;
+        }
+    }
+
+    /// Whether the source reads blocks and shows what is unmined. Otherwise it answers only about
+    /// transactions that it is asked for.
+    pub fn reads_blocks(&self) -> bool {
+        matches!(self.0, Source::Node(_))
+    }
+
+    /// Whether transactions are offered with what they spend.
+    pub fn takes_extended(&self) -> bool {
+        matches!(self.0, Source::Services(_))
+    }
+
+    /// Whether the source shows no transaction that spends the same coins as another one that it
+    /// shows.
+    pub fn excludes_rivals(&self) -> bool {
+        matches!(self.0, Source::Node(_))
+    }
+
+    /// How many followed transactions may be asked about in a second. `None` if there is no limit.
+    pub fn questions_per_second(&self) -> Option<usize> {
+        match &self.0 {
+            Source::Node(_) => None,
+            Source::Services(services) => Some(services.questions_per_second()),
+        }
+    }
+
+    /// The lowest height whose block the source knows.
+    pub fn begins_at(&self) -> u32 {
+        match &self.0 {
+            Source::Node(_) => 0,
+            Source::Services(services) => services.begins_at(),
+        }
     }
 
     /// The tip of the main chain.
-    pub async fn tip(&self) -> Result<ChainTip, NodeError> {
-        self.node.tip().await
+    pub async fn tip(&self) -> Result<ChainTip, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.tip().await?),
+            Source::Services(services) => Ok(services.tip()),
+        }
     }
 
     /// The header of a block and its place, or `None` if the block is not known.
-    pub async fn header(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, NodeError> {
-        self.node.block_header(hash).await
+    pub async fn header(&self, hash: &bsv_tx::BlockHash) -> Result<Option<BlockInfo>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.block_header(hash).await?),
+            Source::Services(services) => Ok(services.header(hash)),
+        }
     }
 
     /// The header of the main chain's block at a height, or `None` if it has no such block now.
-    pub async fn header_at(&self, height: u32) -> Result<Option<BlockInfo>, NodeError> {
-        let Some(hash) = self.node.block_hash(height).await? else { return Ok(None) };
-        Ok(self.header(&hash).await?.filter(|block| block.in_main_chain))
+    pub async fn header_at(&self, height: u32) -> Result<Option<BlockInfo>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::header_at(node, height).await?),
+            Source::Services(services) => Ok(services.header_at(height)),
+        }
     }
 
     /// Starts to read the main chain's block at a height. `None` if it has no such block now.
-    pub async fn block_at(&self, height: u32) -> Result<Option<BlockStream<'_>>, NodeError> {
-        match self.node.block_hash(height).await? {
-            Some(hash) => self.node.block(&hash).await,
+    pub async fn block_at(&self, height: u32) -> Result<Option<BlockStream<'_>>, SourceError> {
+        let node = self.as_node()?;
+        match node.block_hash(height).await? {
+            Some(hash) => Ok(node.block(&hash).await?),
             None => Ok(None),
         }
     }
@@ -121,171 +250,155 @@ impl NetworkSource {
     pub async fn block_again(
         &self,
         read: BlockStream<'_>,
-    ) -> Result<Option<BlockStream<'_>>, NodeError> {
-        self.node.block_again(read).await
+    ) -> Result<Option<BlockStream<'_>>, SourceError> {
+        Ok(self.as_node()?.block_again(read).await?)
     }
 
     /// The transactions that can be mined.
-    pub async fn unmined(&self) -> Result<Vec<Txid>, NodeError> {
-        self.node.mempool().await
+    pub async fn unmined(&self) -> Result<Vec<Txid>, SourceError> {
+        Ok(self.as_node()?.mempool().await?)
     }
 
     /// The entries of unmined transactions, in the same order. `None` for one that cannot be mined,
-    /// or is mined.
-    pub async fn entries(&self, txids: &[Txid]) -> Result<Vec<Option<MempoolEntry>>, NodeError> {
-        self.node.mempool_entries(txids).await
+    /// or is mined. Services have no mempool.
+    pub async fn entries(&self, txids: &[Txid]) -> Result<Vec<Option<MempoolEntry>>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.mempool_entries(txids).await?),
+            Source::Services(_) => Ok(vec![None; txids.len()]),
+        }
     }
 
     /// All unmined ancestors of an unmined transaction.
-    pub async fn unmined_ancestors(&self, txid: &Txid) -> Result<Vec<Txid>, NodeError> {
-        self.node.mempool_ancestors(txid).await
+    pub async fn unmined_ancestors(&self, txid: &Txid) -> Result<Vec<Txid>, SourceError> {
+        Ok(self.as_node()?.mempool_ancestors(txid).await?)
+    }
+
+    /// How the source sees a transaction that it [places](Self::place) among the unmined ones. `None`
+    /// if it is no longer there. A source that [takes what is spent](Self::takes_extended) needs the
+    /// package.
+    pub async fn sight(
+        &self,
+        txid: &Txid,
+        package: Option<&Package<'_>>,
+    ) -> Result<Option<Sight>, SourceError> {
+        match (&self.0, package) {
+            (Source::Node(node), _) => {
+                let entries = node.mempool_entries(std::slice::from_ref(txid)).await?;
+                Ok(entries.into_iter().next().flatten().map(node::sight))
+            }
+            (Source::Services(services), Some(package)) => {
+                Ok(Some(services.sight(extended(package)?)))
+            }
+            (Source::Services(_), None) => Err(SourceError::NeedsSpentOutputs(*txid)),
+        }
     }
 
     /// The address at which the source publishes new transactions.
-    pub async fn feed_address(&self) -> Result<FeedAddress, NodeError> {
-        self.node.transaction_feed_address().await
+    pub async fn feed_address(&self) -> Result<FeedAddress, SourceError> {
+        Ok(self.as_node()?.transaction_feed_address().await?)
     }
 
     /// A transaction, or `None` if the source does not have it.
-    pub async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, NodeError> {
-        self.node.transaction(txid).await
+    pub async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.transaction(txid).await?),
+            Source::Services(_) => Ok(None),
+        }
     }
 
     /// Where the network has a transaction.
-    pub async fn place(&self, txid: &Txid) -> Result<TransactionPlace, NodeError> {
-        self.node.transaction_place(txid).await
+    pub async fn place(&self, txid: &Txid) -> Result<TransactionPlace, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.transaction_place(txid).await?),
+            Source::Services(services) => Ok(services.place(txid).await),
+        }
     }
 
-    /// Where the network has several transactions, in the same order.
-    pub async fn places(&self, txids: &[Txid]) -> Result<Vec<TransactionPlace>, NodeError> {
-        self.node.transaction_places(txids).await
+    /// Where the network has several transactions, in the same order. Services are not asked: what
+    /// they do not know proves nothing.
+    pub async fn places(&self, txids: &[Txid]) -> Result<Vec<TransactionPlace>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.transaction_places(txids).await?),
+            Source::Services(_) => Ok(vec![TransactionPlace::Nowhere; txids.len()]),
+        }
     }
 
-    /// Whether the source finds every mined transaction. Otherwise [`TransactionPlace::Nowhere`]
-    /// proves nothing about one that may be mined.
-    pub async fn finds_all_mined(&self) -> Result<bool, NodeError> {
-        self.node.has_transaction_index().await
+    /// What keeps the source from finding every mined transaction, if something does. Otherwise
+    /// [`TransactionPlace::Nowhere`] says that a transaction is not mined.
+    pub async fn blind_spot(&self) -> Result<Option<&'static str>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::blind_spot(node).await?),
+            Source::Services(_) => Ok(Some(services::BLIND_SPOT)),
+        }
     }
 
     /// The block that holds a transaction, with the branch to its Merkle root. `None` if the source
     /// knows of no such block. Both are the source's claim: check them with
     /// [`NetworkSource::header`].
-    pub async fn mined_in(&self, txid: &Txid) -> Result<Option<MinedIn>, NodeError> {
-        let proof = self.node.merkle_proof(txid).await?;
-        if proof.is_some() {
-            return Ok(proof);
+    pub async fn mined_in(&self, txid: &Txid) -> Result<Option<MinedIn>, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::mined_in(node, txid).await?),
+            Source::Services(services) => Ok(services.mined_in(txid).await),
         }
-        Ok(match self.place(txid).await? {
-            // Nodes give no proof of a transaction that is alone in its block.
-            TransactionPlace::Block(block) => {
-                let branch = MerkleBranch { position: 0, siblings: Vec::new() };
-                Some(MinedIn { block, branch })
-            }
-            TransactionPlace::Mempool | TransactionPlace::Nowhere => None,
-        })
     }
 
     /// The states of coins, in the same order. What unmined transactions make exists, and what they
     /// spend is spent.
-    pub async fn coins(&self, outpoints: &[OutPoint]) -> Result<Vec<OutputState>, NodeError> {
-        self.node.outputs(outpoints, Mempool::Include).await
+    pub async fn coins(&self, outpoints: &[OutPoint]) -> Result<Vec<OutputState>, SourceError> {
+        Ok(self.as_node()?.outputs(outpoints, Mempool::Include).await?)
     }
 
     /// The limits of the network on transactions, and its fee rate.
-    pub async fn policy(&self) -> Result<Policy, NodeError> {
-        self.node.policy().await
+    pub async fn policy(&self) -> Result<Policy, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node.policy().await?),
+            Source::Services(services) => Ok(services.policy()),
+        }
     }
 
     /// Offers a transaction to the network once.
     ///
     /// Fails also if the source does not judge the transaction, for example because it has no room.
     /// The network may have the transaction nevertheless.
-    pub async fn offer(&self, transaction: &Transaction) -> Result<Offered, NodeError> {
-        match self.node.submit_transaction(transaction).await {
-            Ok(Submitted::InMempool(entry)) => Ok(Offered::Unmined(entry)),
-            Ok(Submitted::NotShown) => Ok(Offered::NotShown),
-            Err(error) => match error.verdict() {
-                Some(reason) => Ok(Offered::Refused(Verdict::of_node(reason))),
-                None => Err(error),
-            },
+    pub async fn offer(&self, package: &Package<'_>) -> Result<Offered, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::offer(node, package.transaction()).await?),
+            Source::Services(services) => Ok(services.offer(extended(package)?).await),
         }
     }
 
-    /// Offers a transaction to the network until the network shows or refuses it, for up to 5
+    /// Offers a transaction to the network until the network shows or refuses it. A node may take 5
     /// seconds. A refused transaction is looked for, because it may have been sent before, and may
     /// be mined and spent meanwhile.
     ///
     /// Fails like [`NetworkSource::offer`].
-    pub async fn show(&self, transaction: &Transaction) -> Result<Shown, NodeError> {
-        let mut wait = FIRST_WAIT;
-        for _ in 0..WAITS {
-            let verdict = match self.offer(transaction).await? {
-                Offered::Unmined(entry) => return Ok(Shown::Unmined(entry)),
-                Offered::NotShown => None,
-                Offered::Refused(verdict) => Some(verdict),
-            };
-            match (self.place(&transaction.txid()).await?, verdict) {
-                (TransactionPlace::Block(_), _) => return Ok(Shown::Mined),
-                (TransactionPlace::Nowhere, Some(verdict)) => return Ok(Shown::Refused(verdict)),
-                (TransactionPlace::Mempool | TransactionPlace::Nowhere, _) => {}
-            }
-            tokio::time::sleep(wait).await;
-            wait *= 2;
+    pub async fn show(&self, package: &Package<'_>) -> Result<Shown, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::show(node, package.transaction()).await?),
+            Source::Services(services) => Ok(services.show(extended(package)?).await),
         }
-        Ok(Shown::Nowhere)
     }
 
     /// What the main chain says about the coins of a transaction that the network does not show.
     /// What only the mempool shows may change and decides nothing.
-    pub async fn fate(&self, transaction: &Transaction) -> Result<Fate, NodeError> {
-        let spent = transaction.inputs.iter().map(|input| input.previous_output);
-        let outpoints: Vec<_> = spent.collect();
-        let states = self.node.outputs(&outpoints, Mempool::Ignore).await?;
-        let mut fate = Fate::Unclear;
-        for (state, outpoint) in states.iter().zip(&outpoints) {
-            if *state == OutputState::Missing && fate != Fate::Displaced {
-                fate = match self.place(&outpoint.txid).await? {
-                    TransactionPlace::Block(_) => Fate::Displaced,
-                    TransactionPlace::Nowhere => Fate::Orphaned,
-                    TransactionPlace::Mempool => fate,
-                };
-            }
+    pub async fn fate(&self, transaction: &Transaction) -> Result<Fate, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node::fate(node, transaction).await?),
+            Source::Services(_) => Ok(Fate::Unclear),
         }
-        // The transaction itself may have been mined meanwhile.
-        match self.place(&transaction.txid()).await? {
-            TransactionPlace::Nowhere if self.finds_all_mined().await? => Ok(fate),
-            _ => Ok(Fate::Unclear),
+    }
+
+    fn as_node(&self) -> Result<&NodeRpc, SourceError> {
+        match &self.0 {
+            Source::Node(node) => Ok(node),
+            Source::Services(_) => Err(SourceError::NeedsNode),
         }
     }
 }
 
-impl Verdict {
-    /// The verdict in the words of a node (1.0.13).
-    fn of_node(reason: &str) -> Self {
-        const ABOUT_OTHERS: [&str; 5] =
-            ["257:", "258:", "Missing inputs", "double-spend", "mempool-chain"];
-        let is_for_itself = !ABOUT_OTHERS.iter().any(|words| reason.contains(words));
-        Self { reason: reason.to_owned(), is_for_itself }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn refusals_are_told_apart() {
-        for (reason, expected) in [
-            ("16: mandatory-script-verify-flag-failed (Signature must be zero)", true),
-            ("64: tx-size", true),
-            ("16: bad-txns-vout-p2sh", true),
-            ("258: txn-mempool-conflict", false),
-            ("257: txn-already-known", false),
-            ("18: txn-double-spend-detected", false),
-            ("Missing inputs", false),
-            ("64: too-long-mempool-chain", false),
-        ] {
-            assert_eq!(Verdict::of_node(reason).is_for_itself, expected, "{reason}");
-        }
+fn extended<'p>(package: &'p Package<'_>) -> Result<&'p ExtendedPackage, SourceError> {
+    match package {
+        Package::Extended(package) => Ok(package),
+        Package::Plain(transaction) => Err(SourceError::NeedsSpentOutputs(transaction.txid())),
     }
 }

@@ -188,7 +188,7 @@ pub async fn restore_words(
     let wallet = open_wallet(config, wallet, node, lock, keystore, KeyEvent::Imported).await?;
     let restored = if is_in_database {
         WordsRestored::KeysOfDatabase
-    } else if wallet.has_node() {
+    } else if wallet.has_source() {
         WordsRestored::Coins(wallet.recover(walk, progress).await?)
     } else {
         wallet.skip_keys(walk.lookahead).await?;

@@ -18,6 +18,7 @@ mod sighash;
 #[cfg(feature = "serde")]
 mod text_forms;
 mod transaction;
+mod unlocking;
 mod view;
 
 pub use address::{Address, AddressError};
@@ -37,4 +38,5 @@ pub use script::{
 };
 pub use sighash::{SighashCache, SighashError, SighashType};
 pub use transaction::{OutPoint, OutPointParseError, Transaction, TxIn, TxOut};
+pub use unlocking::unlocks_p2pkh;
 pub use view::TransactionView;

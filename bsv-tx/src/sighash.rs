@@ -29,6 +29,11 @@ impl SighashType {
         self.0
     }
 
+    /// The type with this byte. `None` for one without the FORKID flag, and for types of other rules.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        matches!(byte & 0x7f, 0x41..=0x43).then_some(Self(byte))
+    }
+
     fn is_anyone_can_pay(self) -> bool {
         self.0 & 0x80 != 0
     }

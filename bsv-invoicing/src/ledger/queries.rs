@@ -1,6 +1,8 @@
 //! Questions about the books.
 
-use bsv_tx::{Reader, Transaction};
+use std::fmt;
+
+use bsv_tx::{FormedTransaction, Reader, Transaction, TransactionForm};
 
 use crate::ledger::attempts::lasting_attempt;
 use crate::ledger::attention::{invoice_sums, waiting_sum};
@@ -30,7 +32,7 @@ use crate::model::invoice::{Invoice, InvoicePage, InvoiceQuery, MAX_LOOKED_AT, M
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
-use crate::model::receipt::ReceiptKey;
+use crate::model::receipt::{Receipt, ReceiptKey};
 use crate::model::settlement::{InvoiceSums, Received, Settlement};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
@@ -212,6 +214,26 @@ queries! {
     /// The unconfirmed ancestors that came with the transaction with this number, parents before
     /// their children. They are stored while the transaction is followed.
     GetAncestors(number: u64) => Vec<Transaction>: |rows| ancestors(rows, number);
+    /// What came with the transaction with this number, in any [form](bsv_tx::TransactionForm). It is
+    /// stored while the transaction is followed. Empty if nothing came with it.
+    GetAncestry(number: u64) => Vec<u8>: |rows| {
+        Ok(rows.get::<Ancestors>(&number)?.unwrap_or_default())
+    };
+    /// The transaction of this id that is not lost: its number, its record, and the transaction unless
+    /// its bytes are dropped.
+    GetMaker(txid: bsv_tx::Txid) => Option<(u64, TransactionRecord, Option<Transaction>)>: |rows| {
+        let mut makers = records_of(rows, &txid)?;
+        makers.retain(|(_, record)| !record.state.is_lost());
+        makers.sort_by_key(|(_, record)| record.state.block().is_none());
+        let Some((number, record)) = makers.into_iter().next() else { return Ok(None) };
+        let transaction = match record.raw {
+            RawBytes::Dropped => None,
+            RawBytes::Short | RawBytes::Long => raw_transaction(rows, number)?,
+        };
+        Ok(Some((number, record, transaction)))
+    };
+    /// The receipt with this key.
+    GetReceipt(key: ReceiptKey) => Option<Receipt>: |rows| rows.get::<Receipts>(&key);
     /// The transaction of this id, if the network has shown it. Refused if its bytes are dropped.
     GetShown(txid: bsv_tx::Txid) => Option<Transaction>: |rows| {
         let records = records_of(rows, &txid)?;
@@ -426,12 +448,21 @@ fn raw_transaction(
 
 fn ancestors(rows: &dyn Engine, number: u64) -> Result<Vec<Transaction>, WalletStoreError> {
     let bytes = rows.get::<Ancestors>(&number)?.unwrap_or_default();
+    let damaged = |error: &dyn fmt::Display| {
+        WalletStoreError::from(Damaged(format!("an ancestor of a transaction: {error}")))
+    };
+    match FormedTransaction::from_bytes(&bytes) {
+        _ if TransactionForm::of(&bytes) == TransactionForm::Raw => {}
+        Ok(FormedTransaction::Beef(beef)) => {
+            return Ok(beef.unmined_ancestors().map(|(_, ancestor)| ancestor.clone()).collect());
+        }
+        Ok(_) => return Ok(Vec::new()),
+        Err(error) => return Err(damaged(&error)),
+    }
     let mut reader = Reader::new(&bytes);
     let mut ancestors = Vec::new();
     while reader.remaining() > 0 {
-        let ancestor = Transaction::read(&mut reader)
-            .map_err(|error| Damaged(format!("an ancestor of a transaction: {error}")))?;
-        ancestors.push(ancestor);
+        ancestors.push(Transaction::read(&mut reader).map_err(|error| damaged(&error))?);
     }
     Ok(ancestors)
 }

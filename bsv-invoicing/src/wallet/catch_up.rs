@@ -57,6 +57,14 @@ impl Wallet {
     /// Catches up with the chain, if the books are an earlier copy.
     pub(crate) async fn catch_up(&self, source: &NetworkSource) -> Result<(), Error> {
         let Some(copy) = self.store.get(GetCatchUp).await? else { return Ok(()) };
+        if !source.reads_blocks() {
+            tracing::warn!(
+                "the wallet comes from a backup, and services cannot tell what came after it: compare it \
+                 with bsv-cli export before you pay or refund anything again"
+            );
+            self.store.execute(CaughtUp).await?;
+            return Ok(());
+        }
         let tip = source.tip().await.map_err(away)?;
         let from = match copy.followed_to {
             Some(height) => height.saturating_sub(READ_AGAIN),

@@ -8,7 +8,9 @@ mod schedule;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bsv_network::{ChainTip, Fate, NetworkSource, NodeError, Offered, TransactionPlace, Verdict};
+use bsv_network::{
+    ChainTip, Fate, NetworkSource, NodeError, Offered, SourceError, TransactionPlace, Verdict,
+};
 use bsv_tx::Transaction;
 use futures_util::{StreamExt, stream};
 
@@ -23,8 +25,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
-use crate::wallet::shown::entry_of;
-use crate::wallet::sources::{FOLLOWING_TURNS, NO_INDEX, away};
+use crate::wallet::sources::{FOLLOWING_TURNS, away};
 
 /// A transaction is lost once the network has refused the transaction itself, or has not known the
 /// coins that it spends, at this many tips in a row.
@@ -58,17 +59,20 @@ impl Wallet {
             let fork = self.forget_lost_blocks(source, tip, followed_to).await?;
             following.is_other_chain = fork == Fork::OtherChain;
             if !following.is_other_chain {
-                self.read_new_blocks(source, tip, fork.height()).await?;
+                self.go_on_to(source, tip, fork.height()).await?;
             }
         }
-        if !following.is_other_chain {
+        if !following.is_other_chain && source.reads_blocks() {
             self.rescan_for_a_turn(source, tip, &mut |_, _| ()).await?;
         }
-        if last.is_none() && !source.finds_all_mined().await.map_err(away)? {
-            tracing::warn!("{NO_INDEX}");
+        if last.is_none()
+            && source.reads_blocks()
+            && let Some(reason) = source.blind_spot().await.map_err(away)?
+        {
+            tracing::warn!("{reason}");
         }
         let round = Round { source, tip, is_new_tip };
-        following.begin_round(is_new_tip);
+        following.begin_round(is_new_tip, source.questions_per_second());
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
             let still_there = row.into_iter().filter(|followed| followed.number == number);
@@ -116,7 +120,7 @@ impl Wallet {
         following: &mut Following,
     ) -> Result<(), Error> {
         following.note_open(&page);
-        let due = page.iter().filter(|followed| round.is_new_tip || following.is_due(followed));
+        let due = following.take_due(&page, round.is_new_tip);
         for (followed, place) in self.places(round.source, due).await {
             self.look_after(round, followed, place, following).await?;
         }
@@ -127,9 +131,8 @@ impl Wallet {
     async fn places<'a>(
         &self,
         source: &NetworkSource,
-        due: impl Iterator<Item = &'a Followed>,
+        due: Vec<&'a Followed>,
     ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
-        let due: Vec<_> = due.collect();
         let looks: Vec<_> = due.iter().map(|followed| self.place(source, followed)).collect();
         // Asking at the same time lets their proofs share commits.
         let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
@@ -165,6 +168,7 @@ impl Wallet {
                 self.see_in_mempool(round.source, followed, following).await
             }
             Ok(TransactionPlace::Nowhere) => self.see_nowhere(round, followed, following).await,
+            Ok(TransactionPlace::Disputed) => self.note_rival(followed.number).await,
             Err(error) => Err(error),
         };
         match seen_to {
@@ -173,7 +177,7 @@ impl Wallet {
             Err(error) => tracing::debug!("transaction {}: {error}", followed.record.txid),
             Ok(()) => {}
         }
-        if followed.record.state != TransactionState::Seen {
+        if following.is_limited() || followed.record.state != TransactionState::Seen {
             following.wait(followed.number);
         }
         Ok(())
@@ -190,8 +194,8 @@ impl Wallet {
         if record.state == TransactionState::Seen || self.is_busy(number).await? {
             return Ok(());
         }
-        match entry_of(source, &record.txid).await? {
-            Some(entry) => self.note_in_mempool(source, number, entry).await,
+        match self.sight_of(source, number, &record.txid).await? {
+            Some(sight) => self.note_unmined(source, number, sight).await,
             None => Ok(()),
         }
     }
@@ -264,25 +268,30 @@ impl Wallet {
             return self.contest(number, following).await;
         }
         let transaction = self.transaction(number).await?;
-        let ancestors = self.store.get(GetAncestors(number)).await?;
-        match self.show_ancestors(source, &ancestors).await {
-            Err(error @ Error::Store(_)) => return Err(error),
-            // The node's answer about the transaction itself decides.
-            Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
-            Ok(_) => {}
+        if !source.takes_extended() {
+            let ancestors = self.store.get(GetAncestors(number)).await?;
+            match self.show_ancestors(source, &ancestors).await {
+                Err(error @ Error::Store(_)) => return Err(error),
+                // The node's answer about the transaction itself decides.
+                Err(error) => tracing::debug!("ancestors of transaction {}: {error}", record.txid),
+                Ok(_) => {}
+            }
         }
-        let refusal = match source.offer(&transaction).await {
-            Ok(Offered::Unmined(entry)) => {
+        let package = self.package(source, number, &transaction).await?;
+        let refusal = match source.offer(&package).await {
+            Ok(Offered::Unmined(sight)) => {
                 following.forget(number);
                 return match record.state {
                     TransactionState::Seen => Ok(()),
-                    _ => self.note_in_mempool(source, number, entry).await,
+                    _ => self.note_unmined(source, number, sight).await,
                 };
             }
             Ok(Offered::NotShown) => None,
             Ok(Offered::Refused(verdict)) => Some(verdict),
+            Ok(Offered::Disputed) => return self.note_rival(number).await,
+            Ok(Offered::Unknown) => return Ok(()),
             // A node that takes no transaction, for example in safe mode, says nothing about this one.
-            Err(NodeError::SafeMode(_) | NodeError::Rejected { .. }) => None,
+            Err(SourceError::Node(NodeError::SafeMode(_) | NodeError::Rejected { .. })) => None,
             Err(error) => return Err(away(error)),
         };
         if self.look(source, number, &record.txid).await? {

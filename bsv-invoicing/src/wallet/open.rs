@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bsv_network::{NetworkSource, NodeRpc};
+use bsv_network::{NetworkSource, NodeRpc, Services};
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
 use tokio::sync::{Semaphore, watch};
@@ -176,7 +176,16 @@ impl Wallet {
     /// payments have one of their own. The turns of `node` itself are for what the owner asks
     /// for.
     pub fn with_node(self, node: NodeRpc) -> Self {
-        Self { sources: Some(Sources::new(NetworkSource::node(node))), ..self }
+        self.with_source(NetworkSource::node(node))
+    }
+
+    /// Adds services of the network in place of a node: see [`Services`].
+    pub fn with_services(self, services: Arc<Services>) -> Self {
+        self.with_source(NetworkSource::services(services))
+    }
+
+    fn with_source(self, source: NetworkSource) -> Self {
+        Self { sources: Some(Sources::new(source)), ..self }
     }
 
     /// The addresses on which this process listens, from the settings.
@@ -189,14 +198,14 @@ impl Wallet {
         self.settings.network
     }
 
-    /// Whether there is a node.
-    pub fn has_node(&self) -> bool {
+    /// Whether anything tells of the network: a node, or services.
+    pub fn has_source(&self) -> bool {
         self.sources.is_some()
     }
 
     /// The source of the network, if there is one.
     pub(crate) fn sources(&self) -> Result<&Sources, Error> {
-        let none = || Error::NetworkAway("no node is configured".to_owned());
+        let none = || Error::NetworkAway("neither a node nor services are configured".to_owned());
         self.sources.as_ref().ok_or_else(none)
     }
 

@@ -6,6 +6,7 @@ mod beef;
 mod broadcast;
 mod check;
 mod counts;
+mod judged_here;
 mod recent_tip;
 mod turn;
 mod unsent;
@@ -13,7 +14,7 @@ mod unsent;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bsv_network::{Shown, Verdict};
+use bsv_network::{Shown, Sight, Verdict};
 use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -42,7 +43,7 @@ use crate::model::transaction::TransactionState;
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
-use crate::wallet::shown::not_shown;
+use crate::wallet::shown::{DISPUTED, disputed, not_shown};
 use crate::wallet::sources::unknown;
 
 /// How long a payer waits for another process that offers the same payment to the network.
@@ -282,17 +283,22 @@ impl Wallet {
         let txid = transaction.txid();
         let all = ancestors.iter().chain([transaction]);
         let source = self.sources()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
-        let refused_ancestor = self.show_ancestors(source, &ancestors).await?;
+        let refused_ancestor = match source.takes_extended() {
+            true => None,
+            false => self.show_ancestors(source, &ancestors).await?,
+        };
         self.notice_all(source, ancestors).await?;
+        let package = self.package(source, number, transaction).await?;
         let note = |place| {
             let noticed = Noticed { transaction: transaction.into(), place, came_at };
             let notice = Notice { shown: vec![noticed], now: self.now() };
             self.store.execute(Asked(notice, GetStanding(invoice, txid)))
         };
-        match source.show(transaction).await.map_err(unknown)? {
-            Shown::Unmined(entry) => {
+        match source.show(&package).await.map_err(unknown)? {
+            Shown::Unmined(Sight { entry, evidence }) => {
                 let is_fee_sufficient = self.is_entry_sufficient(source, entry).await?;
-                Ok(note(ShownPlace::Mempool(Sighting::judged(is_fee_sufficient))).await?)
+                let sighting = Sighting { is_fee_sufficient, evidence };
+                Ok(note(ShownPlace::Mempool(sighting)).await?)
             }
             Shown::Mined => loop {
                 let checked = self.checked_proof(source, &txid).await?.ok_or_else(not_shown)?;
@@ -304,6 +310,14 @@ impl Wallet {
             Shown::Refused(Verdict { reason, .. }) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
                 Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))
+            }
+            Shown::Disputed { is_refused } => {
+                self.note_rival(number).await?;
+                if !is_refused {
+                    return Err(disputed());
+                }
+                self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
+                Err(Error::RefusedByNetwork(DISPUTED.to_owned()))
             }
             Shown::Nowhere => Err(not_shown()),
         }

@@ -1,6 +1,7 @@
 //! The loops that keep a wallet alive in a long-running process.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bsv_network::FeedAddress;
@@ -14,6 +15,7 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::claims::Held;
 use crate::wallet::follow::Following;
+use crate::wallet::sources::Sources;
 use crate::wallet::watch::{Search, Watched};
 
 /// How often the sweep runs, and how long a loop pauses.
@@ -27,6 +29,8 @@ const NOTICING_PERIOD: Duration = Duration::from_millis(100);
 const WARNING_PERIOD: Duration = Duration::from_secs(10 * 60);
 /// How often the wallet checks whether the node publishes its transactions.
 const FEED_PERIOD: Duration = Duration::from_secs(60);
+/// How often services are asked for their fees, if they have not told them lately.
+const FEE_PERIOD: Duration = Duration::from_secs(60);
 
 impl Wallet {
     /// Keeps the wallet alive until `shutdown` completes: expires invoices, follows transactions,
@@ -53,6 +57,7 @@ impl Wallet {
             self.lead(&stopped),
             // Each process watches for payments to the scripts that it has shown.
             until(stopped(), self.keep_watching_mempool()),
+            until(stopped(), self.keep_asking_fees()),
         );
     }
 
@@ -127,6 +132,7 @@ impl Wallet {
         let mut failing = Failing::default();
         while self.store.changes_by_others().is_some()
             && let Ok(sources) = self.sources()
+            && sources.following.reads_blocks()
             && let Err(error) = self.read_mempool(&sources.following, &mut Search::default()).await
         {
             failing.warn("the node's mempool cannot be read", &error);
@@ -155,6 +161,21 @@ impl Wallet {
         }
     }
 
+    /// Keeps the fees of services known.
+    async fn keep_asking_fees(&self) {
+        let Ok(Sources { following: source, .. }) = self.sources() else { return };
+        if !source.takes_extended() {
+            return;
+        }
+        loop {
+            source.ask_fees().await;
+            if let Ok(policy) = source.policy().await {
+                self.fee_floor.store(policy.mining_fee_rate, Ordering::Relaxed);
+            }
+            sleep(FEE_PERIOD).await;
+        }
+    }
+
     /// Runs the sweep again and again. While the disk fails, it keeps trying.
     async fn keep_swept(&self) {
         let mut failing = Failing::default();
@@ -180,7 +201,7 @@ impl Wallet {
 
     /// Follows the wallet's transactions. While the node is away, it tries less and less often.
     async fn follow_again_and_again(self: &Arc<Self>, following: &mut Following) {
-        if !self.has_node() {
+        if !self.has_source() {
             return;
         }
         let (mut pause, mut failing) = (PERIOD, Failing::default());
@@ -203,7 +224,7 @@ impl Wallet {
 
     /// Watches the node's mempool for payments to the wallet.
     async fn keep_watching_mempool(&self) {
-        if !self.has_node() {
+        if !self.sources().is_ok_and(|sources| sources.following.reads_blocks()) {
             return;
         }
         let mut has_warned = false;

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use bsv_network::{MempoolEntry, MinedIn, NetworkSource, Shown, TransactionPlace, Verdict};
+use bsv_network::{
+    MempoolEntry, MinedIn, NetworkSource, Package, Shown, Sight, TransactionPlace, Verdict,
+};
 use bsv_tx::{Transaction, Txid};
 
 use crate::error::Error;
 use crate::ledger::queries::GetStored;
 use crate::ledger::{
-    CheckedProof, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace, Sighting,
+    CheckedProof, Contest, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace,
+    Sighting,
 };
 use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
 use crate::store::{WalletStore, WalletStoreError};
@@ -17,11 +20,19 @@ use crate::wallet::mempool_entries::Entries;
 use crate::wallet::receive::ancestors::Payment;
 use crate::wallet::sources::{away, unknown};
 
-/// The error when the node has heard of a transaction but does not show it.
+/// The error when the network has heard of a transaction but does not show it.
 pub(crate) fn not_shown() -> Error {
-    let reason = "the node has heard of the transaction but does not show it";
+    let reason = "the network has heard of the transaction but does not show it";
     Error::OutcomeUnknown(reason.to_owned())
 }
+
+/// The error when only a block decides between a transaction and another one that spends the same coins.
+pub(crate) fn disputed() -> Error {
+    Error::OutcomeUnknown(DISPUTED.to_owned())
+}
+
+pub(crate) const DISPUTED: &str =
+    "another transaction spends the same coins, and only a block decides between the two";
 
 impl Wallet {
     /// Finds out where the network has a transaction, and records it. Returns whether the network
@@ -39,12 +50,16 @@ impl Wallet {
                 Ok(true)
             }
             TransactionPlace::Mempool => {
-                let entry = entry_of(source, txid).await?;
-                let is_there = entry.is_some();
-                if let Some(entry) = entry {
-                    self.note_in_mempool(source, number, entry).await?;
+                let sight = self.sight_of(source, number, txid).await?;
+                let is_there = sight.is_some();
+                if let Some(sight) = sight {
+                    self.note_unmined(source, number, sight).await?;
                 }
                 Ok(is_there)
+            }
+            TransactionPlace::Disputed => {
+                self.note_rival(number).await?;
+                Ok(false)
             }
         }
     }
@@ -57,10 +72,15 @@ impl Wallet {
         number: u64,
         transaction: &Transaction,
     ) -> Result<Option<String>, Error> {
-        match source.show(transaction).await.map_err(unknown)? {
-            Shown::Unmined(entry) => self.note_in_mempool(source, number, entry).await?,
+        let package = self.package(source, number, transaction).await?;
+        match source.show(&package).await.map_err(unknown)? {
+            Shown::Unmined(sight) => self.note_unmined(source, number, sight).await?,
             Shown::Mined => self.find_proof(source, number, &transaction.txid()).await?,
             Shown::Refused(Verdict { reason, .. }) => return Ok(Some(reason)),
+            Shown::Disputed { .. } => {
+                self.note_rival(number).await?;
+                return Err(disputed());
+            }
             Shown::Nowhere => return Err(not_shown()),
         }
         Ok(None)
@@ -77,7 +97,7 @@ impl Wallet {
     ) -> Result<Option<String>, Error> {
         let mut refusal = None;
         for ancestor in ancestors {
-            match source.show(ancestor).await.map_err(unknown)? {
+            match source.show(&Package::Plain(ancestor)).await.map_err(unknown)? {
                 Shown::Unmined(_) | Shown::Mined => {}
                 Shown::Refused(Verdict { reason, is_for_itself }) => {
                     let told = format!("{reason} (its ancestor {})", ancestor.txid());
@@ -86,26 +106,47 @@ impl Wallet {
                     }
                     refusal.get_or_insert(told);
                 }
+                Shown::Disputed { .. } => return Err(disputed()),
                 Shown::Nowhere => return Err(not_shown()),
             }
         }
         Ok(refusal)
     }
 
-    /// Records that a transaction is in the mempool, and whether its fee is sufficient.
-    pub(crate) async fn note_in_mempool(
+    /// How the source sees an unmined transaction of the wallet.
+    pub(crate) async fn sight_of(
         &self,
         source: &NetworkSource,
         number: u64,
-        entry: MempoolEntry,
+        txid: &Txid,
+    ) -> Result<Option<Sight>, Error> {
+        if !source.takes_extended() {
+            return source.sight(txid, None).await.map_err(away);
+        }
+        let transaction = self.transaction(number).await?;
+        let package = self.package(source, number, &transaction).await?;
+        source.sight(txid, Some(&package)).await.map_err(away)
+    }
+
+    /// Records that the network has a transaction that no block holds, and whether its fee is
+    /// sufficient.
+    pub(crate) async fn note_unmined(
+        &self,
+        source: &NetworkSource,
+        number: u64,
+        Sight { entry, evidence }: Sight,
     ) -> Result<(), Error> {
         let stored = self.store.get(GetStored(number)).await?;
         // The wallet made it with the fee that its payee and the node ask for.
         let is_own = stored.as_ref().is_some_and(|(record, _)| !record.purpose.is_from_outside());
         let is_fee_sufficient = is_own || self.is_entry_sufficient(source, entry).await?;
-        Ok(self
-            .note(number, stored, ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)))
-            .await?)
+        let sighting = Sighting { is_fee_sufficient, evidence };
+        Ok(self.note(number, stored, ShownPlace::Mempool(sighting)).await?)
+    }
+
+    /// Records that another transaction spends the same coins as this one.
+    pub(crate) async fn note_rival(&self, transaction: u64) -> Result<(), Error> {
+        Ok(self.store.execute(Contest { transaction, now: self.now() }).await?)
     }
 
     /// Whether the fee of a transaction suffices for it and its ancestors, by its entry in the
@@ -205,15 +246,6 @@ impl Wallet {
         }
         Ok(proof.map(|proof| CheckedProof { proof, reorganisations }))
     }
-}
-
-/// The entry of an unmined transaction.
-pub(crate) async fn entry_of(
-    source: &NetworkSource,
-    txid: &Txid,
-) -> Result<Option<MempoolEntry>, Error> {
-    let entries = source.entries(std::slice::from_ref(txid)).await.map_err(away)?;
-    Ok(entries.into_iter().next().flatten())
 }
 
 /// Checks a proof against the header of a block of the main chain.

@@ -1,6 +1,8 @@
 //! The source that tells a wallet of the network.
 
-use bsv_network::{NetworkSource, NodeError};
+use std::fmt;
+
+use bsv_network::NetworkSource;
 
 use crate::error::Error;
 
@@ -14,10 +16,6 @@ const LARGE_TURNS: usize = 1;
 const LARGE: usize = 100_000;
 /// How many calls are made at once to follow transactions and the chain.
 pub(crate) const FOLLOWING_TURNS: usize = 3;
-
-/// The reason why a source cannot say what became of a transaction.
-pub(crate) const NO_INDEX: &str = "the node does not find all mined transactions, so the outcome \
-                                   of some may stay unknown: run it with txindex=1";
 
 /// A source with separate turns for each purpose, so that no purpose waits for the calls of another.
 #[derive(Clone, Debug)]
@@ -49,11 +47,11 @@ impl Sources {
 }
 
 /// The error when the source cannot be asked and nothing was changed.
-pub(crate) fn away(error: NodeError) -> Error {
+pub(crate) fn away(error: impl fmt::Display) -> Error {
     Error::NetworkAway(error.to_string())
 }
 
 /// The error when the source cannot be asked and the outcome of a payment is not known.
-pub(crate) fn unknown(error: NodeError) -> Error {
+pub(crate) fn unknown(error: impl fmt::Display) -> Error {
     Error::OutcomeUnknown(error.to_string())
 }

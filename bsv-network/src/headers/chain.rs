@@ -166,6 +166,14 @@ impl HeaderChain {
         (self.place_at(height) == Some(place)).then_some(height)
     }
 
+    /// The header of a block on any branch that is not forgotten, and its height. `None` also for a
+    /// checkpoint whose bytes are unknown.
+    pub fn find(&self, hash: &BlockHash) -> Option<(u32, &BlockHeader)> {
+        let place = *self.by_hash.get(hash)? as usize;
+        let Known { header, height, .. } = &self.headers[place];
+        (!self.is_unknown(place)).then_some((*height, header))
+    }
+
     /// How the best branch has changed since it had this tip. `None` if the block is unknown, or on a
     /// branch that is forgotten: then what follows the checkpoint may have changed.
     pub fn change_since(&self, tip: &BlockHash) -> Option<Change> {

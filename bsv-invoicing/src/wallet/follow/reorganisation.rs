@@ -116,6 +116,8 @@ impl Wallet {
         height: u32,
     ) -> Result<(usize, Vec<BlockPlace>), Error> {
         let (mut kept, mut lost) = (0, Vec::new());
+        // Nothing is known of earlier blocks.
+        let height = height.max(source.begins_at());
         for block in self.store.list(GetBlocks(height)).await? {
             match is_in_main_chain(source, &block.hash).await? {
                 true => kept += 1,

@@ -32,6 +32,9 @@ pub(crate) struct Following {
     /// The height of the tip at which the network first refused the transaction itself, or did not
     /// know a coin that it spends.
     refused_since: HashMap<u64, u32>,
+    /// How many transactions may be asked about in a round, and how many are left in this one. `None` if
+    /// there is no limit.
+    questions: Option<(usize, usize)>,
     /// Exchanges with payees, who may be slow.
     talks: JoinSet<()>,
     /// Strangers' payments that are sent to the node again, which may be slow.
@@ -49,6 +52,9 @@ struct Retry {
 const MOST_WAITING: usize = 20;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The same if there is a limit on questions.
+const FIRST_LIMITED_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_LIMITED_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// The time between full readings of the followed transactions while there is no new block. A seen
 /// transaction seldom changes without a block, and there may be many.
 const READING_PERIOD: Duration = Duration::from_secs(10);
@@ -67,8 +73,13 @@ impl Following {
         self.sends.shutdown().await;
     }
 
-    /// Starts a full reading of the followed transactions, if there is a new tip or it is time.
-    pub(super) fn begin_round(&mut self, is_new_tip: bool) {
+    /// Starts a full reading of the followed transactions, if there is a new tip or it is time. After a
+    /// new tip, all of them are due. `questions` limits how many of them are asked about in the round.
+    pub(super) fn begin_round(&mut self, is_new_tip: bool, questions: Option<usize>) {
+        self.questions = questions.map(|most| (most, most));
+        if is_new_tip && questions.is_some() {
+            self.retries.clear();
+        }
         while self.talks.try_join_next().is_some() {}
         while self.sends.try_join_next().is_some() {}
         if is_new_tip || self.began.is_none_or(|began| began.elapsed() >= READING_PERIOD) {
@@ -86,13 +97,45 @@ impl Following {
         self.refused_since.retain(|number, _| open.contains(number));
     }
 
+    /// Takes out those that may change without a new block. If there is a limit on questions, only as
+    /// many as are due and may be asked about.
     pub(super) fn take_open(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.open)
+        let Some((_, left)) = self.questions else { return std::mem::take(&mut self.open) };
+        let due = self.open.iter().filter(|number| self.is_time_for(**number));
+        let taken: BTreeSet<_> = due.take(left).copied().collect();
+        self.open.retain(|number| !taken.contains(number));
+        taken
+    }
+
+    /// Those of the transactions that are due now, the oldest first.
+    pub(super) fn take_due<'f>(
+        &mut self,
+        page: &'f [Followed],
+        is_new_tip: bool,
+    ) -> Vec<&'f Followed> {
+        let Some((_, left)) = self.questions else {
+            return page.iter().filter(|it| is_new_tip || self.is_due(it)).collect();
+        };
+        let due: Vec<_> = page.iter().filter(|it| self.is_time_for(it.number)).take(left).collect();
+        if let Some((_, left)) = &mut self.questions {
+            *left -= due.len();
+        }
+        due
+    }
+
+    /// Whether there is a limit on questions.
+    pub(super) fn is_limited(&self) -> bool {
+        self.questions.is_some()
+    }
+
+    fn is_time_for(&self, number: u64) -> bool {
+        self.retries.get(&number).is_none_or(|retry| retry.at <= Instant::now())
     }
 
     pub(super) fn note_open(&mut self, page: &[Followed]) {
         for followed in page {
-            let is_open = followed.record.state != TransactionState::Seen
+            let is_open = self.questions.is_some()
+                || followed.record.state != TransactionState::Seen
                 || self.contested.contains_key(&followed.number);
             if is_open && self.has_place(followed) {
                 self.open.insert(followed.number);
@@ -110,18 +153,21 @@ impl Following {
         waiting.contains(&followed.number)
     }
 
-    pub(super) fn is_due(&self, followed: &Followed) -> bool {
-        let retry = self.retries.get(&followed.number);
+    fn is_due(&self, followed: &Followed) -> bool {
         let waiting = followed.waits_for.and_then(|key| self.waiting.get(&key));
         followed.record.state != TransactionState::Seen
             && waiting.is_none_or(|waiting| waiting.contains(&followed.number))
-            && retry.is_none_or(|retry| retry.at <= Instant::now())
+            && self.is_time_for(followed.number)
     }
 
     /// Schedules the next look at a transaction after a pause, which doubles each time.
     pub(super) fn wait(&mut self, number: u64) {
-        let pause = self.retries.get(&number).map_or(FIRST_PAUSE, |retry| retry.pause * 2);
-        let pause = pause.min(LONGEST_PAUSE);
+        let (first, longest) = match self.questions {
+            None => (FIRST_PAUSE, LONGEST_PAUSE),
+            Some(_) => (FIRST_LIMITED_PAUSE, LONGEST_LIMITED_PAUSE),
+        };
+        let pause = self.retries.get(&number).map_or(first, |retry| retry.pause * 2);
+        let pause = pause.min(longest);
         self.retries.insert(number, Retry { at: Instant::now() + pause, pause });
     }
 

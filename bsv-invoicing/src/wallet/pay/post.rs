@@ -14,7 +14,7 @@ use crate::ledger::{Accept, Refusal, RefuseByPayee};
 use crate::model::outgoing::{OutgoingPayment, OutgoingState, Posting};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
-use crate::wallet::sources::{NO_INDEX, unknown};
+use crate::wallet::sources::unknown;
 
 /// How long after the expiry of its terms a payment may still be accepted.
 const GRACE: Duration = Duration::from_secs(60 * 60);
@@ -86,8 +86,8 @@ impl Wallet {
         if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
             return self.outgoing_payment(number).await;
         }
-        if !source.finds_all_mined().await.map_err(unknown)? {
-            return Err(Error::OutcomeUnknown(NO_INDEX.to_owned()));
+        if let Some(reason) = source.blind_spot().await.map_err(unknown)? {
+            return Err(Error::OutcomeUnknown(reason.to_owned()));
         }
         let now = self.now();
         let refuse = RefuseByPayee { payment: number, reason: reason.to_owned(), now };

@@ -29,7 +29,7 @@ impl Demand {
     /// The least fee for this many bytes. Payers round down twice, for data and for the rest, so
     /// one satoshi may be missing. The fee must still reach what miners ask for, and one satoshi
     /// unless our rate is 0.
-    fn least(self, bytes: u64) -> u64 {
+    pub(crate) fn least(self, bytes: u64) -> u64 {
         let floor = FeeRate { satoshis: self.floor, bytes: 1000 };
         let asked = self.rate.fee(bytes).saturating_sub(1);
         asked.max(floor.fee(bytes)).max(self.rate.satoshis.min(1))

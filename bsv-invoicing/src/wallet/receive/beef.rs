@@ -43,8 +43,7 @@ impl Wallet {
             // The payer's wallet has broadcast it itself.
             return Ok(None);
         }
-        let held = self.held(source, beef).await?;
-        let mut waiting = self.check_blocks(source, beef, &held).await?;
+        let mut waiting = self.check_proofs(source, beef).await?;
         let mut unsent = Vec::new();
         let txids: Vec<_> = unmined.iter().map(|(txid, _)| *txid).collect();
         let places = source.places(&txids).await.map_err(away)?;
@@ -53,7 +52,7 @@ impl Wallet {
                 // It was mined after the payer's wallet made the BEEF.
                 TransactionPlace::Block(_) => {}
                 TransactionPlace::Mempool => waiting.push(ancestor),
-                TransactionPlace::Nowhere => {
+                TransactionPlace::Nowhere | TransactionPlace::Disputed => {
                     waiting.push(ancestor);
                     unsent.push((txid, ancestor));
                 }
@@ -64,6 +63,17 @@ impl Wallet {
         let mut ancestors = Vec::new();
         waiting.into_iter().for_each(|ancestor| ancestor.encode(&mut ancestors));
         Ok(Some(ancestors))
+    }
+
+    /// Checks where the coins of a payment come from. Returns the transactions whose blocks have left
+    /// the main chain since the BEEF was made, and that the source has nevertheless.
+    pub(super) async fn check_proofs<'b>(
+        &self,
+        source: &NetworkSource,
+        beef: &'b Beef,
+    ) -> Result<Vec<&'b Transaction>, Error> {
+        let held = self.held(source, beef).await?;
+        self.check_blocks(source, beef, &held).await
     }
 
     /// The wallet's own transactions among those of which the BEEF has only the ids.

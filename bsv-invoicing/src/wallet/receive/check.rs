@@ -38,7 +38,9 @@ impl Wallet {
             Err(refusal) => {
                 match self.sources()?.receiving.place(&transaction.txid()).await {
                     Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => None,
-                    Ok(TransactionPlace::Nowhere) => return Err(refusal),
+                    Ok(TransactionPlace::Nowhere | TransactionPlace::Disputed) => {
+                        return Err(refusal);
+                    }
                     // The payer asks again after this refusal.
                     Err(_) if matches!(refusal, Error::InFlight(_)) => return Err(refusal),
                     Err(error) => return Err(away(error)),
@@ -82,6 +84,7 @@ impl Wallet {
         let source = &self.sources()?.receiving;
         check_final(source, transaction).await?;
         match posted {
+            _ if source.takes_extended() => self.check_here(source, posted).await.map(Some),
             FormedTransaction::Beef(beef) => self.check_beef(source, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 let unsent = Unsent::only(transaction);

@@ -27,9 +27,23 @@ const STORED_EVERY: u32 = 100;
 const LOOKED_AT_ONCE: usize = 20;
 
 impl Wallet {
+    /// Follows the chain up to the tip, and reads its new blocks if the source has them.
+    pub(crate) async fn go_on_to(
+        &self,
+        source: &NetworkSource,
+        tip: ChainTip,
+        fork: Option<u32>,
+    ) -> Result<(), Error> {
+        if source.reads_blocks() {
+            return self.read_new_blocks(source, tip, fork).await;
+        }
+        self.watch_backlog().await?;
+        self.follow_tip(FollowedBlock { height: tip.height, hash: tip.hash }).await
+    }
+
     /// Reads all blocks after the last one that was read, up to the tip. `fork` is the height after which the
     /// main chain has changed since then.
-    pub(crate) async fn read_new_blocks(
+    async fn read_new_blocks(
         &self,
         source: &NetworkSource,
         tip: ChainTip,
