@@ -30,8 +30,8 @@ pub use rpc::{
 };
 #[cfg(feature = "source")]
 pub use source::{
-    Evidence, ExtendedPackage, Fate, NetworkSource, Offered, Package, Services, Shown, Sight,
-    SourceError, Verdict,
+    Evidence, ExtendedPackage, Fate, NetworkSource, Offered, Package, Place, Services, Shown,
+    Sight, SourceError, Verdict,
 };
 pub use transaction_feed::{FeedError, Published, TransactionFeed};
 pub use transport::{NodeCredentials, NodeSettings};

@@ -5,7 +5,7 @@ mod services;
 
 use std::sync::Arc;
 
-use bsv_tx::{ExtendedTransaction, OutPoint, Transaction, Txid};
+use bsv_tx::{BlockHash, ExtendedTransaction, OutPoint, Transaction, Txid};
 use thiserror::Error;
 
 pub use self::services::Services;
@@ -62,6 +62,19 @@ pub struct ExtendedPackage {
     /// Whether everything that it and its ancestors spend is proven to come from transactions in
     /// blocks.
     pub is_proven: bool,
+}
+
+/// Where the network has a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nobody shows it. It may be in a block off the main chain, or time-locked.
+    Nowhere,
+    /// It can be mined.
+    Unmined,
+    /// In this block of the main chain.
+    Mined(BlockHash),
+    /// Another transaction spends a coin of it, and only a block decides between the two.
+    Disputed,
 }
 
 /// What became of a transaction that was offered to the network once.
@@ -143,6 +156,16 @@ pub enum Fate {
     Displaced,
 }
 
+impl From<TransactionPlace> for Place {
+    fn from(place: TransactionPlace) -> Self {
+        match place {
+            TransactionPlace::Nowhere => Self::Nowhere,
+            TransactionPlace::Mempool => Self::Unmined,
+            TransactionPlace::Block(block) => Self::Mined(block),
+        }
+    }
+}
+
 impl Package<'_> {
     /// The transaction.
     pub fn transaction(&self) -> &Transaction {
@@ -222,7 +245,7 @@ impl NetworkSource {
     }
 
     /// The header of a block and its place, or `None` if the block is not known.
-    pub async fn header(&self, hash: &bsv_tx::BlockHash) -> Result<Option<BlockInfo>, SourceError> {
+    pub async fn header(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node.block_header(hash).await?),
             Source::Services(services) => Ok(services.header(hash)),
@@ -307,24 +330,27 @@ impl NetworkSource {
     }
 
     /// Where the network has a transaction.
-    pub async fn place(&self, txid: &Txid) -> Result<TransactionPlace, SourceError> {
+    pub async fn place(&self, txid: &Txid) -> Result<Place, SourceError> {
         match &self.0 {
-            Source::Node(node) => Ok(node.transaction_place(txid).await?),
+            Source::Node(node) => Ok(node.transaction_place(txid).await?.into()),
             Source::Services(services) => Ok(services.place(txid).await),
         }
     }
 
     /// Where the network has several transactions, in the same order. Services are not asked: what
     /// they do not know proves nothing.
-    pub async fn places(&self, txids: &[Txid]) -> Result<Vec<TransactionPlace>, SourceError> {
+    pub async fn places(&self, txids: &[Txid]) -> Result<Vec<Place>, SourceError> {
         match &self.0 {
-            Source::Node(node) => Ok(node.transaction_places(txids).await?),
-            Source::Services(_) => Ok(vec![TransactionPlace::Nowhere; txids.len()]),
+            Source::Node(node) => {
+                let places = node.transaction_places(txids).await?;
+                Ok(places.into_iter().map(Place::from).collect())
+            }
+            Source::Services(_) => Ok(vec![Place::Nowhere; txids.len()]),
         }
     }
 
     /// What keeps the source from finding every mined transaction, if something does. Otherwise
-    /// [`TransactionPlace::Nowhere`] says that a transaction is not mined.
+    /// [`Place::Nowhere`] says that a transaction is not mined.
     pub async fn blind_spot(&self) -> Result<Option<&'static str>, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node::blind_spot(node).await?),

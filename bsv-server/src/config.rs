@@ -2,6 +2,7 @@
 
 mod clear_text;
 mod error;
+mod services;
 mod settings;
 mod shown;
 mod sources;
@@ -24,9 +25,10 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 
 pub use self::error::ConfigError;
+pub use self::services::{BroadcasterConfig, ServicesConfig};
 use self::settings::{
-    AuthSettings, HeadersSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings,
-    WalletSettings, WalletStoreSettings,
+    AuthSettings, NodeListenerSettings, PageSettings, PaymentsSettings, Settings, WalletSettings,
+    WalletStoreSettings,
 };
 pub use self::settings::{StaleCopy, TlsFiles};
 pub use self::shown::ShownSettings;
@@ -49,6 +51,8 @@ pub struct Config {
     pub minerid: Option<MinerIdConfig>,
     /// The wallet service, if it is enabled.
     pub wallet: Option<WalletConfig>,
+    /// The services that the wallet asks in place of the node.
+    pub services: Option<ServicesConfig>,
     /// Where block headers come from, if the server keeps them.
     pub headers: Option<SourceNames>,
     /// Names under which a browser may reach the local listeners, besides IP addresses and
@@ -268,8 +272,11 @@ impl Config {
         } else {
             None
         };
-        let wallet =
-            if settings.wallet.enabled { Some(wallet(&settings, is_protected)?) } else { None };
+        let services = services::services(&settings)?;
+        let wallet = match settings.wallet.enabled {
+            true => Some(wallet(&settings, services.as_ref(), is_protected)?),
+            false => None,
+        };
         let is_plain_allowed = network != Network::Livenet || settings.allow_plain_keystore;
         let keystore = KeystoreConfig {
             dir: keystore.clone().unwrap_or_default(),
@@ -285,7 +292,8 @@ impl Config {
             node: node(&settings)?,
             minerid,
             wallet,
-            headers: headers(&settings)?,
+            headers: services::headers(&settings, services.as_ref())?,
+            services,
             allowed_hosts: settings.allowed_hosts.clone(),
             access,
             log_requests: settings.log.requests,
@@ -404,7 +412,13 @@ fn node_listener(settings: &NodeListenerSettings) -> Result<NodeListenerConfig, 
     Ok(NodeListenerConfig { address: SocketAddr::new(*host, *port), alias: alias.parse()? })
 }
 
-fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, ConfigError> {
+fn wallet(
+    settings: &Settings,
+    services: Option<&ServicesConfig>,
+    is_protected: bool,
+) -> Result<WalletConfig, ConfigError> {
+    let (zero_conf_limit, _exposure_limit, mined_blocks) =
+        services::unproven_limits(settings, services);
     let Settings { wallet: settings, payments, webhooks, .. } = settings;
     let host = settings.host;
     if !host.is_loopback() && !is_protected {
@@ -441,12 +455,8 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
         payment_rules: PaymentRules {
             underpaid_tolerance: settings.underpaid_tolerance,
             late: settings.late_payments.into(),
-            zero_conf_limit: settings.zero_conf_limit_satoshis,
-            mined_blocks: in_range(
-                "wallet.minedBlocks",
-                settings.mined_blocks.unwrap_or(1),
-                1..=100,
-            )?,
+            zero_conf_limit,
+            mined_blocks: in_range("wallet.minedBlocks", mined_blocks, 1..=100)?,
         },
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,
@@ -467,35 +477,6 @@ fn wallet_store(settings: &WalletStoreSettings) -> Result<PostgresOptions, Confi
         Some(path) => Ok(options.with_password(read(path)?.trim_end_matches(['\r', '\n']))),
         None => Ok(options),
     }
-}
-
-fn headers(settings: &Settings) -> Result<Option<SourceNames>, ConfigError> {
-    let Some(HeadersSettings { urls, peers, allow_http }) = &settings.services.headers else {
-        return Ok(None);
-    };
-    if settings.network == Network::Regtest && urls.is_empty() && peers.is_empty() {
-        return Err(ConfigError::Inconsistent(
-            "services.headers names no source, and regtest has no seeds: set urls or peers",
-        ));
-    }
-    let is_usable = |url: &&String| {
-        let uri: Option<hyper::Uri> = url.parse().ok();
-        let is_local = uri.as_ref().and_then(hyper::Uri::host).is_some_and(is_loopback);
-        let is_allowed = url.starts_with("https://") || *allow_http || is_local;
-        is_public_url(url) && is_allowed
-    };
-    if let Some(url) = urls.iter().find(|url| !is_usable(url)) {
-        return Err(ConfigError::BadHeadersUrl(url.clone()));
-    }
-    let is_peer = |peer: &&String| {
-        let authority = peer.parse().ok().filter(|it: &Authority| it.port_u16().is_some());
-        authority.is_some_and(|it| !it.host().is_empty()) && !peer.contains('@')
-    };
-    if let Some(peer) = peers.iter().find(|peer| !is_peer(peer)) {
-        return Err(ConfigError::BadPeer(peer.clone()));
-    }
-    let urls = urls.iter().map(|url| url.trim_end_matches('/').to_owned()).collect();
-    Ok(Some(SourceNames { urls, peers: peers.clone() }))
 }
 
 /// Whether a host of a URL is this machine.

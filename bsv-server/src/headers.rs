@@ -58,7 +58,7 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-fn client() -> Client {
+pub(crate) fn client() -> Client {
     let builder = || {
         ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

@@ -33,6 +33,7 @@ mod reread;
 mod restore;
 mod run;
 mod service_manager;
+mod services;
 mod serving;
 mod start_error;
 mod store_check;

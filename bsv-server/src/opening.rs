@@ -11,8 +11,8 @@ use bsv_invoicing::store::{OpenWalletStoreError, Store};
 use bsv_invoicing::webhooks::OwnListeners;
 use bsv_invoicing::{PostgresWalletStore, RedbWalletStore, Wallet, WalletSeed, WalletSettings};
 use bsv_minerid::store::{OpenStoreError, RedbIdentityStore};
-use bsv_network::NodeRpc;
 use bsv_network::headers::{HeaderFileError, HeaderFollower};
+use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{
     DatabaseOptions, DirLock, KeyEvent, Keystore, KeystoreError, LockError, StoreError,
     StretchedPassphrase,
@@ -26,6 +26,7 @@ use crate::api::Api;
 use crate::config::{Config, MinerIdConfig, StaleCopy, WalletConfig};
 use crate::headers::open_headers;
 use crate::minerid::MinerIds;
+use crate::services::source;
 use crate::wallet_store::database;
 
 /// The parts that are created if they are missing.
@@ -223,9 +224,10 @@ impl Stores {
             Some((wallet, keystore)) => {
                 // Another server may have the database, or it comes soon: there is nothing to restore.
                 let needs = if wallet.store.is_some() { Needs::All } else { needs };
-                let (node, lock) = (node.clone(), Arc::clone(&lock));
+                let (source, lock) =
+                    (source(&config, node.clone(), headers.clone()), Arc::clone(&lock));
                 let opened =
-                    open_wallet(&config, wallet, node, lock, keystore, KeyEvent::Made).await;
+                    open_wallet(&config, wallet, source, lock, keystore, KeyEvent::Made).await;
                 failures.sort_out(Api::Wallet, opened, needs)?
             }
             None => None,
@@ -391,7 +393,7 @@ fn open_wallet_store(
 pub(crate) async fn open_wallet(
     config: &Config,
     wallet: &WalletConfig,
-    node: Option<NodeRpc>,
+    source: Option<NetworkSource>,
     lock: Arc<DirLock>,
     keystore: Arc<Keystore>,
     origin: KeyEvent,
@@ -425,8 +427,8 @@ pub(crate) async fn open_wallet(
         user_agent: USER_AGENT.to_owned(),
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
-    Ok(match node {
-        Some(node) => opened.with_node(node),
+    Ok(match source {
+        Some(source) => opened.with_source(source),
         None => opened,
     })
 }

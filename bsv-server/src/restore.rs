@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bsv_invoicing::recovery::{Recovery, Walk};
 use bsv_invoicing::store::{WalletStoreError, holds_no_wallet};
 use bsv_invoicing::{PostgresWalletStore, WalletSeed};
-use bsv_network::NodeRpc;
+use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{
     ArchiveError, ArchiveReader, DirLock, FileError, KeyEvent, Keystore, KeystoreError, LockError,
     create_private_dir,
@@ -183,7 +183,7 @@ pub async fn restore_words(
     let keystore = Keystore::open(&keys.dir, passphrase.as_ref(), keys.plain_keys, "bsv-cli")?;
     seed.save(&keystore)?;
     let lock = Arc::new(DirLock::acquire(&config.network_dir, "bsv-cli")?);
-    let node = config.node.clone().map(NodeRpc::new);
+    let node = config.node.clone().map(NodeRpc::new).map(NetworkSource::node);
     let keystore = Arc::new(keystore);
     let wallet = open_wallet(config, wallet, node, lock, keystore, KeyEvent::Imported).await?;
     let restored = if is_in_database {

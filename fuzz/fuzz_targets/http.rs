@@ -30,6 +30,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             plain_keys: PlainKeys::Allowed,
         },
         node: None,
+        services: None,
         headers: None,
         minerid: Some(MinerIdConfig {
             address: ([127, 0, 0, 1], 0).into(),

@@ -33,6 +33,7 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
             plain_keys: PlainKeys::Allowed,
         },
         node: None,
+        services: None,
         headers: None,
         minerid: None,
         wallet: Some(WalletConfig {

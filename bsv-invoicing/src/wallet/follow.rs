@@ -8,9 +8,7 @@ mod schedule;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bsv_network::{
-    ChainTip, Fate, NetworkSource, NodeError, Offered, SourceError, TransactionPlace, Verdict,
-};
+use bsv_network::{ChainTip, Fate, NetworkSource, NodeError, Offered, Place, SourceError, Verdict};
 use bsv_tx::Transaction;
 use futures_util::{StreamExt, stream};
 
@@ -132,21 +130,17 @@ impl Wallet {
         &self,
         source: &NetworkSource,
         due: Vec<&'a Followed>,
-    ) -> Vec<(&'a Followed, Result<TransactionPlace, Error>)> {
+    ) -> Vec<(&'a Followed, Result<Place, Error>)> {
         let looks: Vec<_> = due.iter().map(|followed| self.place(source, followed)).collect();
         // Asking at the same time lets their proofs share commits.
         let places: Vec<_> = stream::iter(looks).buffered(FOLLOWING_TURNS).collect().await;
         due.into_iter().zip(places).collect()
     }
 
-    async fn place(
-        &self,
-        source: &NetworkSource,
-        followed: &Followed,
-    ) -> Result<TransactionPlace, Error> {
+    async fn place(&self, source: &NetworkSource, followed: &Followed) -> Result<Place, Error> {
         let txid = &followed.record.txid;
         let place = source.place(txid).await.map_err(away)?;
-        if let TransactionPlace::Block(_) = place {
+        if let Place::Mined(_) = place {
             self.find_proof(source, followed.number, txid).await?;
         }
         Ok(place)
@@ -156,19 +150,17 @@ impl Wallet {
         self: &Arc<Self>,
         round: Round<'_>,
         followed: &Followed,
-        place: Result<TransactionPlace, Error>,
+        place: Result<Place, Error>,
         following: &mut Following,
     ) -> Result<(), Error> {
         let seen_to = match place {
-            Ok(TransactionPlace::Block(_)) => {
+            Ok(Place::Mined(_)) => {
                 following.forget(followed.number);
                 Ok(())
             }
-            Ok(TransactionPlace::Mempool) => {
-                self.see_in_mempool(round.source, followed, following).await
-            }
-            Ok(TransactionPlace::Nowhere) => self.see_nowhere(round, followed, following).await,
-            Ok(TransactionPlace::Disputed) => self.note_rival(followed.number).await,
+            Ok(Place::Unmined) => self.see_in_mempool(round.source, followed, following).await,
+            Ok(Place::Nowhere) => self.see_nowhere(round, followed, following).await,
+            Ok(Place::Disputed) => self.note_rival(followed.number).await,
             Err(error) => Err(error),
         };
         match seen_to {

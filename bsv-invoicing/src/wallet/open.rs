@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bsv_network::{NetworkSource, NodeRpc, Services};
+use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
 use tokio::sync::{Semaphore, watch};
@@ -179,12 +179,8 @@ impl Wallet {
         self.with_source(NetworkSource::node(node))
     }
 
-    /// Adds services of the network in place of a node: see [`Services`].
-    pub fn with_services(self, services: Arc<Services>) -> Self {
-        self.with_source(NetworkSource::services(services))
-    }
-
-    fn with_source(self, source: NetworkSource) -> Self {
+    /// Adds what tells of the network: a node, or services.
+    pub fn with_source(self, source: NetworkSource) -> Self {
         Self { sources: Some(Sources::new(source)), ..self }
     }
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bsv_network::{
-    MempoolEntry, MinedIn, NetworkSource, Package, Shown, Sight, TransactionPlace, Verdict,
-};
+use bsv_network::{MempoolEntry, MinedIn, NetworkSource, Package, Place, Shown, Sight, Verdict};
 use bsv_tx::{Transaction, Txid};
 
 use crate::error::Error;
@@ -44,12 +42,12 @@ impl Wallet {
         txid: &Txid,
     ) -> Result<bool, Error> {
         match source.place(txid).await.map_err(away)? {
-            TransactionPlace::Nowhere => Ok(false),
-            TransactionPlace::Block(_) => {
+            Place::Nowhere => Ok(false),
+            Place::Mined(_) => {
                 self.find_proof(source, number, txid).await?;
                 Ok(true)
             }
-            TransactionPlace::Mempool => {
+            Place::Unmined => {
                 let sight = self.sight_of(source, number, txid).await?;
                 let is_there = sight.is_some();
                 if let Some(sight) = sight {
@@ -57,7 +55,7 @@ impl Wallet {
                 }
                 Ok(is_there)
             }
-            TransactionPlace::Disputed => {
+            Place::Disputed => {
                 self.note_rival(number).await?;
                 Ok(false)
             }

@@ -25,9 +25,6 @@ pub enum TransactionPlace {
     Mempool,
     /// In this block of the main chain.
     Block(BlockHash),
-    /// Services know another transaction that spends the same coins, and only a block decides between
-    /// the two. Nodes do not tell this.
-    Disputed,
 }
 
 impl NodeRpc {

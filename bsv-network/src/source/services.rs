@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use bsv_tx::{BlockHash, Bump, Txid};
 
-use super::{Evidence, ExtendedPackage, Offered, Shown, Sight, Verdict};
+use super::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
 use crate::broadcasters::{BroadcasterError, BroadcasterSet, Said, Standing, Told};
 use crate::headers::HeaderFollower;
-use crate::rpc::{
-    BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy, TransactionPlace,
-};
+use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};
 
 /// Services that tell a wallet of the network: broadcasters that take transactions, and block headers
 /// that are validated here. A transaction is mined if a Merkle path leads to a header of our best
@@ -108,17 +106,15 @@ impl Services {
         }
     }
 
-    pub(super) async fn place(&self, txid: &Txid) -> TransactionPlace {
+    pub(super) async fn place(&self, txid: &Txid) -> Place {
         let told = self.broadcasters.ask(txid, ASK).await;
         if let Some(mined) = self.holding_path(txid, &told) {
-            return TransactionPlace::Block(mined.block);
+            return Place::Mined(mined.block);
         }
         match told.standing {
-            Standing::Taken => TransactionPlace::Mempool,
-            Standing::Rival { .. } => TransactionPlace::Disputed,
-            Standing::Open | Standing::InputsUnknown | Standing::Refused { .. } => {
-                TransactionPlace::Nowhere
-            }
+            Standing::Taken => Place::Unmined,
+            Standing::Rival { .. } => Place::Disputed,
+            Standing::Open | Standing::InputsUnknown | Standing::Refused { .. } => Place::Nowhere,
         }
     }
 

@@ -64,10 +64,17 @@ pub enum ConfigError {
     BadOrigin(String),
     /// A text is not the URL of a service that gives headers.
     #[error(
-        "services.headers.urls: \"{0}\" is not a URL such as https://arcade.example/chaintracks/v2; http is for this \
-         machine, or needs services.headers.allowHttp = true"
+        "{setting}: \"{url}\" is not a URL such as https://arcade.example; http is for this machine, or needs \
+         {allow}"
     )]
-    BadHeadersUrl(String),
+    BadServiceUrl {
+        /// The setting.
+        setting: &'static str,
+        /// The text.
+        url: String,
+        /// What allows plain HTTP.
+        allow: &'static str,
+    },
     /// A text is not the address of a node.
     #[error("services.headers.peers: \"{0}\" is not an address such as node.example:8333")]
     BadPeer(String),

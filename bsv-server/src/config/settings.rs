@@ -159,10 +159,13 @@ pub(super) struct WalletSettings {
     pub(super) underpaid_tolerance: u64,
     pub(super) late_payments: LatePaymentsSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) zero_conf_limit_satoshis: Option<u64>,
-    /// Default: 1.
+    pub(super) zero_conf_limit_satoshis: Option<Limit>,
+    /// Default: 1 with a node, 2 with services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mined_blocks: Option<u32>,
+    /// Needed only if both a node and services are configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<SourceSetting>,
     /// Default: the address that the node answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zmq: Option<String>,
@@ -199,6 +202,7 @@ impl Default for WalletSettings {
             late_payments: LatePaymentsSetting::Hold,
             zero_conf_limit_satoshis: None,
             mined_blocks: None,
+            source: None,
             zmq: None,
             consolidate: false,
             streams: 64,
@@ -307,11 +311,80 @@ pub(super) struct WebhooksSettings {
     pub(super) allow_networks: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What tells the wallet of the network.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum SourceSetting {
+    Node,
+    Services,
+}
+
+/// An amount in satoshis, or `"none"`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number of satoshis, or \"none\"")]
+pub(super) enum Limit {
+    Satoshis(u64),
+    None(NoLimit),
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum NoLimit {
+    None,
+}
+
+impl Limit {
+    pub(super) fn satoshis(self) -> Option<u64> {
+        match self {
+            Self::Satoshis(satoshis) => Some(satoshis),
+            Self::None(NoLimit::None) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ServicesSettings {
+    pub(super) seen_by: u32,
+    pub(super) accept_timeout_seconds: u32,
+    /// Default: 50 times `wallet.zeroConfLimitSatoshis`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exposure_satoshis: Option<Limit>,
+    pub(super) broadcasters: Vec<BroadcasterSettings>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) headers: Option<HeadersSettings>,
+}
+
+impl Default for ServicesSettings {
+    fn default() -> Self {
+        Self {
+            seen_by: 1,
+            accept_timeout_seconds: 10,
+            exposure_satoshis: None,
+            broadcasters: Vec::new(),
+            headers: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct BroadcasterSettings {
+    pub(super) kind: BroadcasterKind,
+    pub(super) url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) api_key_file: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) requests_per_second: Option<u32>,
+    #[serde(default)]
+    pub(super) allow_http: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum BroadcasterKind {
+    Arcade,
+    Arc,
 }
 
 /// Where block headers come from. Without any name: from nodes that the seeds of the network name.
@@ -389,7 +462,8 @@ impl Settings {
         let tls = [&self.tls, &self.wallet.tls, &self.payments.tls];
         let keys = tls.into_iter().flatten().map(|files| &files.key);
         let store = self.wallet.store.as_ref().and_then(|store| store.password_file.as_ref());
-        self.keystore_passphrase_file.iter().chain(store).chain(keys)
+        let services = self.services.broadcasters.iter().filter_map(|it| it.api_key_file.as_ref());
+        self.keystore_passphrase_file.iter().chain(store).chain(keys).chain(services)
     }
 }
 

@@ -82,8 +82,11 @@ pub(super) fn read_file(path: &Path) -> Result<Value, ConfigError> {
     })?;
     Settings::read(&origin, settings.clone())?;
     let dir = path.parent().unwrap_or(Path::new(""));
-    for pointer in PATHS {
-        if let Some(Value::String(path)) = settings.pointer_mut(pointer) {
+    let broadcasters = settings.pointer("/services/broadcasters").and_then(Value::as_array);
+    let broadcasters = 0..broadcasters.map_or(0, Vec::len);
+    let api_keys = broadcasters.map(|index| format!("/services/broadcasters/{index}/apiKeyFile"));
+    for pointer in PATHS.into_iter().map(str::to_owned).chain(api_keys) {
+        if let Some(Value::String(path)) = settings.pointer_mut(&pointer) {
             let joined = dir.join(&*path);
             *path = joined.into_os_string().into_string().map_err(|_| ConfigError::Malformed {
                 origin: origin.clone(),

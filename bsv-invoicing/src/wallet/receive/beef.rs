@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use bsv_network::{NetworkSource, TransactionPlace};
+use bsv_network::{NetworkSource, Place};
 use bsv_tx::{Beef, BeefVerificationError, MerkleRoot, Tip, Transaction, Txid};
 use tokio::time::{Instant, sleep};
 
@@ -39,7 +39,7 @@ impl Wallet {
         if unmined.len() > MAX_ANCESTORS {
             return Err(Error::TooManyAncestors { limit: MAX_ANCESTORS });
         }
-        if source.place(&subject).await.map_err(away)? != TransactionPlace::Nowhere {
+        if source.place(&subject).await.map_err(away)? != Place::Nowhere {
             // The payer's wallet has broadcast it itself.
             return Ok(None);
         }
@@ -50,9 +50,9 @@ impl Wallet {
         for ((txid, ancestor), place) in unmined.into_iter().zip(places) {
             match place {
                 // It was mined after the payer's wallet made the BEEF.
-                TransactionPlace::Block(_) => {}
-                TransactionPlace::Mempool => waiting.push(ancestor),
-                TransactionPlace::Nowhere | TransactionPlace::Disputed => {
+                Place::Mined(_) => {}
+                Place::Unmined => waiting.push(ancestor),
+                Place::Nowhere | Place::Disputed => {
                     waiting.push(ancestor);
                     unsent.push((txid, ancestor));
                 }
@@ -164,9 +164,9 @@ async fn known_to<'b>(
 ) -> Result<Option<Vec<&'b Transaction>>, Error> {
     let (txids, proved): (Vec<_>, Vec<_>) = beef.proved_by(height, root).unzip();
     let places = source.places(&txids).await.map_err(away)?;
-    let is_known = !places.is_empty() && !places.contains(&TransactionPlace::Nowhere);
+    let is_known = !places.is_empty() && !places.contains(&Place::Nowhere);
     let waiting = proved.into_iter().zip(places);
-    let waiting = waiting.filter(|(_, place)| *place == TransactionPlace::Mempool);
+    let waiting = waiting.filter(|(_, place)| *place == Place::Unmined);
     Ok(is_known.then(|| waiting.map(|(transaction, _)| transaction).collect()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use bsv_network::{NetworkSource, TransactionPlace};
+use bsv_network::{NetworkSource, Place};
 use bsv_tx::{FormedTransaction, Transaction, TransactionForm, Txid};
 
 use super::ancestors::Demand;
@@ -37,8 +37,8 @@ impl Wallet {
             Err(refusal) if receipts.is_empty() => return Err(refusal),
             Err(refusal) => {
                 match self.sources()?.receiving.place(&transaction.txid()).await {
-                    Ok(TransactionPlace::Mempool | TransactionPlace::Block(_)) => None,
-                    Ok(TransactionPlace::Nowhere | TransactionPlace::Disputed) => {
+                    Ok(Place::Unmined | Place::Mined(_)) => None,
+                    Ok(Place::Nowhere | Place::Disputed) => {
                         return Err(refusal);
                     }
                     // The payer asks again after this refusal.
