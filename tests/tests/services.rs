@@ -6,6 +6,7 @@ mod events;
 mod headers;
 mod moods;
 mod pushed;
+mod receiving;
 mod set;
 
 use std::sync::Arc;

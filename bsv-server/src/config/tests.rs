@@ -286,3 +286,62 @@ fn headers_are_kept_where_the_settings_say_so() {
         assert!(headers(json!({"peers": [peer]})).is_err(), "{peer}");
     }
 }
+
+const ARCADE: &str = "https://arcade.example/";
+
+fn services(more: Value) -> Value {
+    let mut settings = json!({
+        "network": "testnet", "wallet": {"zeroConfLimitSatoshis": 1_000},
+        "services": {"broadcasters": [{"kind": "arcade", "url": ARCADE}]},
+    });
+    merge(&mut settings, more);
+    settings
+}
+
+#[test]
+fn services_take_the_place_of_a_node() {
+    let found = config(services(json!({}))).unwrap();
+    assert_eq!(found.headers, Some(SourceNames::default()), "they need headers");
+    let rules = found.wallet.unwrap().payment_rules;
+    assert_eq!((rules.zero_conf_limit, rules.mined_blocks), (Some(1_000), 2));
+    let found = found.services.unwrap();
+    assert_eq!((found.seen_by, found.accept_timeout), (1, Duration::from_secs(10)));
+    assert_eq!(found.broadcasters[0].url, "https://arcade.example");
+    let unlimited = config(services(json!({"wallet": {"zeroConfLimitSatoshis": "none"}})));
+    assert_eq!(unlimited.unwrap().wallet.unwrap().payment_rules.zero_conf_limit, None);
+    let node = json!({"rpcUser": "u", "rpcPassword": "p", "wallet": {"source": "node"}});
+    assert!(config(services(node)).unwrap().services.is_none());
+}
+
+#[test]
+fn services_that_cannot_work_are_named() {
+    let broadcasters = |it: Value| services(json!({"services": {"broadcasters": [it]}}));
+    for (settings, expected) in [
+        (services(json!({"rpcUser": "u", "rpcPassword": "p"})), "wallet.source"),
+        (json!({"wallet": {"source": "services"}}), "services.broadcasters names none"),
+        (json!({"wallet": {"source": "node"}}), "no node is configured"),
+        (services(json!({"wallet": {"zeroConfLimitSatoshis": "some"}})), "a number of satoshis"),
+        (
+            json!({"network": "testnet", "services": {"broadcasters": [{"kind": "arc", "url": ARCADE}]}}),
+            "wallet.zeroConfLimitSatoshis must be set",
+        ),
+        (services(json!({"services": {"seenBy": 2}})), "services.seenBy must be from 1 to 1"),
+        (services(json!({"services": {"acceptTimeoutSeconds": 0}})), "from 1 to 60"),
+        (services(json!({"network": "regtest"})), "regtest has no seeds"),
+        (broadcasters(json!({"kind": "arc", "url": "http://arc.example"})), "allowHttp"),
+        (broadcasters(json!({"kind": "arc"})), "missing field `url`"),
+        (
+            broadcasters(json!({"kind": "arc", "url": ARCADE, "requestsPerSecond": 0})),
+            "services.broadcasters.requestsPerSecond must be from 1 to 1000",
+        ),
+        (
+            broadcasters(json!({"kind": "arc", "url": ARCADE, "apiKeyFile": "/no/such/key"})),
+            "cannot read /no/such/key",
+        ),
+    ] {
+        let message = error(settings.clone());
+        assert!(message.contains(expected), "{settings}: {message}");
+    }
+    let local = json!({"kind": "arc", "url": "http://127.0.0.1:9090"});
+    assert!(config(broadcasters(local)).is_ok());
+}

@@ -67,7 +67,9 @@ pub(super) fn source(source: &NetworkSource) {
     is_send(source.feed_address());
     is_send(source.place(any()));
     is_send(source.places(any()));
-    is_send(source.finds_all_mined());
+    is_send(source.blind_spot());
+    is_send(source.ask_fees());
+    is_send(source.sight(any(), any()));
     is_send(source.mined_in(any()));
     is_send(source.coins(any()));
     is_send(source.offer(any()));

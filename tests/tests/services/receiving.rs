@@ -1,0 +1,196 @@
+//! A shop without a node of its own is paid through services.
+
+use bsv_tests::ancestry::{beef, previous_outputs};
+use bsv_tests::purse::{FEE, knows};
+use bsv_tests::rival::{Rival, height};
+use bsv_tests::services::{Mood, Path, Word};
+use bsv_tests::{Metrics, Node, Reply, Service, Site};
+use bsv_tx::{BeefVersion, ExtendedTransaction, Transaction};
+use serde_json::{Value, json};
+
+use crate::payments::counter::{Counter, check_problem};
+use crate::payments::forms::{check_taken, post_transaction};
+use crate::payments::merchant::wait_until;
+
+/// A shop that asks an Arcade in front of the node.
+struct Stall {
+    counter: Counter,
+    service: Service,
+}
+
+impl Stall {
+    fn new(coins: usize) -> Self {
+        Self::with(coins, json!({}))
+    }
+
+    /// A shop with these members of `wallet` in its settings.
+    fn with(coins: usize, wallet: Value) -> Self {
+        let node = Node::start_with(&["disablesafemode=1"]);
+        let service = Service::before(&node);
+        let counter = Counter::on(node, coins, |node| site(node, &[&service], wallet));
+        Self { counter, service }
+    }
+
+    /// A payment of a new invoice, which nobody has yet, and the id of the invoice.
+    fn payment(&self) -> (String, Transaction) {
+        let (id, bill) = self.counter.bill();
+        let coin = self.counter.purse.coin();
+        let transaction = self.counter.purse.spend(&[coin], bill.outputs(), FEE);
+        (id, transaction)
+    }
+
+    /// Pays with a transaction and its proven ancestors.
+    fn post(&self, id: &str, transaction: &Transaction) -> Reply {
+        let beef = beef(&self.counter.node, BeefVersion::V1, transaction, &[]);
+        post_transaction(&self.counter, id, beef.to_bytes())
+    }
+
+    fn state(&self, id: &str) -> String {
+        self.counter.shop.state(id)
+    }
+
+    fn confirmations(&self, id: &str) -> u64 {
+        let settlement = self.counter.shop.get(&format!("/api/v1/invoices/{id}/settlement"));
+        settlement["confirmations"].as_u64().unwrap_or(0)
+    }
+
+    /// Waits until the server has the newest header.
+    fn wait_for_tip(&self) {
+        let height = height(&self.counter.node) as f64;
+        wait_until("the newest header", || {
+            let metrics = Metrics::of(self.counter.shop.server.wallet());
+            metrics.get("bsv_headers_height") == Some(height)
+        });
+    }
+}
+
+/// A shop that asks these services, and gets headers from the node by the network's own protocol.
+fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
+    let members = wallet.as_object_mut().unwrap();
+    members.entry("zeroConfLimitSatoshis").or_insert(json!("none"));
+    let broadcasters = services.iter().map(|it| json!({ "kind": "arcade", "url": it.url() }));
+    let broadcasters: Vec<_> = broadcasters.collect();
+    let peer = format!("{}:{}", node.host, node.peer_port);
+    let mut site = Site::with(json!({ "wallet": wallet }));
+    site.set(
+        "services",
+        json!({
+            "acceptTimeoutSeconds": 2, "broadcasters": broadcasters, "headers": { "peers": [peer] },
+        }),
+    );
+    site
+}
+
+#[test]
+fn a_payment_counts_by_the_word_of_a_broadcaster_and_then_by_its_proof() {
+    let stall = Stall::new(1);
+    let (id, transaction) = stall.payment();
+    check_taken(&stall.post(&id, &transaction), &transaction, "accepted", "BEEF");
+    stall.counter.check_paid(&id, &transaction);
+    assert!(knows(&stall.counter.node, &transaction));
+    stall.counter.node.mine(1);
+    wait_until("the payment is proven", || stall.confirmations(&id) == 1);
+}
+
+#[test]
+fn nobody_says_mined_without_a_path_that_holds() {
+    let stall = Stall::with(4, json!({ "zeroConfLimitSatoshis": 0, "minedBlocks": 1 }));
+    for path in [Path::Missing, Path::Foreign, Path::Shifted, Path::Lifted] {
+        stall.service.be(Mood { path, ..Mood::default() });
+        let (id, transaction) = stall.payment();
+        assert_eq!(stall.post(&id, &transaction).status, 201, "{path:?}");
+        assert_eq!(stall.state(&id), "pending");
+        let blocks = stall.counter.node.mine(1);
+        stall.wait_for_tip();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        assert_eq!(
+            (stall.state(&id), stall.confirmations(&id)),
+            ("pending".to_owned(), 0),
+            "{path:?}"
+        );
+        drop(blocks);
+        stall.service.be(Mood::default());
+        stall.counter.node.mine(1);
+        wait_until("the right path has come", || stall.state(&id) == "paid");
+    }
+}
+
+#[test]
+fn a_payment_that_nobody_takes_in_time_is_followed_until_it_is_taken() {
+    let stall = Stall::new(1);
+    stall.service.be(Mood { says: Some(Word::of("RECEIVED")), ..Mood::default() });
+    let (id, transaction) = stall.payment();
+    check_problem(&stall.post(&id, &transaction), 503, "payment-outcome-unknown", "not taken");
+    assert_eq!(stall.state(&id), "pending");
+    stall.service.be(Mood::default());
+    // The payer asks again.
+    check_taken(&stall.post(&id, &transaction), &transaction, "accepted", "taken");
+    stall.counter.check_paid(&id, &transaction);
+}
+
+#[test]
+fn a_verdict_refuses_a_payment_and_nothing_else_does() {
+    let stall = Stall::new(3);
+    stall.service.be(Mood { refuses: Some(461), ..Mood::default() });
+    let (id, transaction) = stall.payment();
+    check_problem(&stall.post(&id, &transaction), 422, "refused-by-network", "a verdict");
+    for (mood, what) in [
+        (Mood { condition: Some((503, None)), ..Mood::default() }, "a service in trouble"),
+        (Mood { nonsense: Some("{}".to_owned()), ..Mood::default() }, "nonsense"),
+    ] {
+        stall.service.be(mood);
+        let (id, transaction) = stall.payment();
+        check_problem(&stall.post(&id, &transaction), 503, "payment-outcome-unknown", what);
+        stall.service.be(Mood::default());
+        check_taken(&stall.post(&id, &transaction), &transaction, "accepted", what);
+        stall.counter.check_paid(&id, &transaction);
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused_or_waits_for_its_block() {
+    let stall = Stall::with(3, json!({ "minedBlocks": 1 }));
+    let node = &stall.counter.node;
+    // Raw, nobody knows what it spends.
+    let (id, transaction) = stall.payment();
+    let raw = post_transaction(&stall.counter, &id, transaction.to_bytes());
+    check_problem(&raw, 422, "unknown-inputs", "raw");
+    assert!(!knows(node, &transaction));
+    // Its own signatures say what it spends, but not that it exists.
+    let spent = previous_outputs(node, &transaction);
+    let extended = ExtendedTransaction::new(transaction.clone(), spent.clone()).unwrap();
+    let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
+    check_problem(&reply, 422, "payment-waiting", "not proven");
+    assert!(knows(node, &transaction));
+    assert_eq!(stall.state(&id), "pending");
+    node.mine(1);
+    wait_until("its block holds it", || stall.state(&id) == "paid");
+    // An amount that no signature commits to.
+    let (id, transaction) = stall.payment();
+    let mut spent = previous_outputs(node, &transaction);
+    spent[0].satoshis += 1;
+    let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
+    let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
+    check_problem(&reply, 422, "unknown-inputs", "a wrong amount");
+    // A signature that does not hold.
+    let mut forged = transaction.clone();
+    forged.outputs[0].satoshis += 1;
+    let reply = stall.post(&id, &forged);
+    check_problem(&reply, 400, "bad-transaction", "a forged signature");
+}
+
+#[test]
+fn a_block_that_leaves_the_chain_takes_its_proof_along() {
+    let stall = Stall::with(1, json!({ "zeroConfLimitSatoshis": 0, "minedBlocks": 1 }));
+    let node = &stall.counter.node;
+    let rival = Rival::of(node);
+    let (id, transaction) = stall.payment();
+    assert_eq!(stall.post(&id, &transaction).status, 201);
+    node.mine(1);
+    wait_until("it is proven", || stall.state(&id) == "paid");
+    rival.mine(&[], 2);
+    rival.show_to(node);
+    wait_until("the proof is gone", || stall.confirmations(&id) == 0);
+    node.mine(1);
+    wait_until("it is proven again", || stall.confirmations(&id) > 0);
+}
