@@ -83,13 +83,13 @@ impl Services {
         let chain = self.headers.file().chain();
         let (height, header) = chain.find(hash)?;
         let in_main_chain = chain.height_of(hash).is_some();
-        Some(BlockInfo { header: *header, height, in_main_chain })
+        Some(BlockInfo { header, height, in_main_chain })
     }
 
     pub(super) fn header_at(&self, height: u32) -> Option<BlockInfo> {
         let chain = self.headers.file().chain();
         let header = chain.header_at(height)?;
-        Some(BlockInfo { header: *header, height, in_main_chain: true })
+        Some(BlockInfo { header, height, in_main_chain: true })
     }
 
     pub(super) fn policy(&self) -> Policy {
