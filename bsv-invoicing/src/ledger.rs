@@ -6,7 +6,8 @@
 //!
 //! # States of a transaction
 //! Only transactions in the node's mempool of final transactions, or in a block of its main chain,
-//! are money.
+//! are money. Without a node, the word of services stands for the mempool, as far as it reaches: see
+//! [`Evidence`].
 //!
 //! | state | means | its receipts | the coins it spends |
 //! | --- | --- | --- | --- |
@@ -30,8 +31,11 @@
 //! | [`ReserveWithdrawal`], [`RecordWithdrawal`] | – | offered | the same for all transactions of a withdrawal at once |
 //! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
-//! | [`See`] (the network shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled |
-//! | [`Mine`] | any | mined | the same; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
+//! | [`See`] (a node shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled; it has no rival |
+//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival | |
+//! | [`See`] (services know it, [`Evidence::Hearsay`]) | any but waiting, seen, contested, mined | waiting | |
+//! | [`NoteRival`] (services know another transaction that spends the same coin), or a second one gets into the books | seen | contested | other states stay; it counts only in a block, until a node shows it |
+//! | [`Mine`] | any | mined | other transactions that hold its coins become displaced or cancelled, and its rivals displaced; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
 //! | [`ForgetBlock`] | mined | contested; invalid if it is the coinbase transaction of a block that another one has replaced | transactions that spend receipts of an invalid one become displaced first |
 //! | [`Contest`] | seen | contested | |
 //! | [`TellContested`] | contested | contested | writes the event, once |
@@ -97,6 +101,7 @@ mod release;
 mod reorganisation;
 mod rescan;
 mod reserve;
+mod rivals;
 pub mod rows;
 mod see;
 mod settle;
@@ -142,6 +147,7 @@ pub use self::release::Release;
 pub use self::reorganisation::{CheckedProof, FollowReorganisation, GetReorganisations};
 pub use self::rescan::{GetRescan, SetRescan};
 pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
+pub use self::rivals::NoteRival;
 pub use self::see::See;
 pub use self::settle::{GetRules, MarkPaid, SetRules};
 pub use self::skip_numbers::SkipNumbers;
@@ -157,3 +163,4 @@ pub use self::withdraw::{
     EstimateWithdrawal, RecordWithdrawal, ReserveWithdrawal, ReservedWithdrawal,
 };
 pub use crate::model::sighting::Sighting;
+pub use bsv_network::Evidence;

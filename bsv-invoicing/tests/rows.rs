@@ -21,7 +21,7 @@ use bsv_invoicing::{
     webhooks::*,
     *,
 };
-use bsv_tx::{BlockHash, MerkleBranch, Sibling, Txid};
+use bsv_tx::{BlockHash, MerkleBranch, OutPoint, Sibling, Txid};
 use proptest::prelude::*;
 
 /// One row of each kind: its table, its key and itself, in hexadecimal digits.
@@ -142,6 +142,7 @@ fn one_of_each() -> Vec<String> {
                 last_event: 5,
                 account: 3,
                 holdings: Holdings { confirmed: 900, coins: 1, ..Holdings::default() },
+                unproven_coins: 4,
                 ..Figures::default()
             },
         ),
@@ -173,6 +174,7 @@ fn one_of_each() -> Vec<String> {
                 satoshis: 900,
                 at: at(3),
                 raw: RawBytes::Short,
+                word: Some(Word { has_rival: true }),
             },
         ),
         line::<TransactionNumbers>(&(Txid::from_bytes([8; 32]), 9), &()),
@@ -262,6 +264,7 @@ fn one_of_each() -> Vec<String> {
         line::<Attention>(&7, &()),
         line::<Contested>(&(7, 9), &900_000),
         line::<Shallow>(&(900_000, 7, 9), &()),
+        line::<UnprovenCoins>(&(OutPoint { txid: Txid::from_bytes([8; 32]), vout: 2 }, 9), &()),
     ]
 }
 
@@ -366,6 +369,7 @@ proptest! {
         check(both.map(|it| (route(it), texts[it].clone())));
         check(both.map(path));
         check(both.map(coin));
+        check(both.map(|it| (OutPoint { txid: Txid::from_bytes(bytes[it]), vout: indexes[it] }, numbers[it])));
         check(both.map(|it| (Txid::from_bytes(bytes[it]), numbers[it])));
         check(both.map(|it| (trust(it), numbers[it + 2], coin(it))));
         check(both.map(|it| (indexes[it + 2], coin(it))));
@@ -398,4 +402,24 @@ fn a_time_after_the_last_moment_is_damage() {
         assert!(<Timestamp as Row>::decode(&row).is_err());
         assert!(Table::Marked.show(&[0; 8], &row).is_err());
     }
+}
+
+/// Rows of transactions and figures that older versions have written lack the newest members.
+#[test]
+fn rows_without_the_newest_members_are_read() {
+    let figures = "8b0700050000000003000087190384000000000001";
+    let figures = <Figures as Row>::decode(&hex::decode(figures).unwrap()).unwrap();
+    assert_eq!((figures.last_invoice, figures.unproven_coins), (7, 0));
+    let record = TransactionRecord {
+        txid: Txid::from_bytes([8; 32]),
+        purpose: Purpose::Found,
+        state: TransactionState::Seen,
+        shown: ShownAs::Seen,
+        satoshis: 900,
+        at: at(3),
+        raw: RawBytes::Short,
+        word: None,
+    };
+    let bytes = record.encode();
+    assert_eq!((bytes[0], TransactionRecord::decode(&bytes)), (0x87, Ok(record)));
 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use bsv_tx::Txid;
+use bsv_tx::{OutPoint, Txid};
 use minicbor::Decoder;
 
 use crate::ledger::events::EventRow;
@@ -103,6 +103,7 @@ keys_as! {
     WebhookId as u64: |it| it.to_number(), |it| Some(Self::from_number(it));
     ProcessId as [u8; 16]: |it| it.to_bytes(), |it| Some(Self::from_bytes(it));
     Task as (u8, [u8; 32]): |it| it.to_parts(), |it| Self::from_parts(it.0, it.1);
+    OutPoint as (Txid, u32): |it| (it.txid, it.vout), |it| Some(Self { txid: it.0, vout: it.1 });
     ReceiptKey as (u64, u32): |it| (it.maker, it.vout), |it| Some(Self { maker: it.0, vout: it.1 });
     KeyPath as (u32, Chain, u32): |it| (it.account, it.chain, it.index),
         |it| Some(Self { account: it.0, chain: it.1, index: it.2 });

@@ -79,7 +79,28 @@ impl Books<'_> {
         new: TransactionState,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let after = before.in_state(new);
+        self.change_record(number, before, spent, before.in_state(new), at)
+    }
+
+    /// The same for a change that may also change what services say of the transaction. If a rival is
+    /// found thereby, the transaction does not begin to count.
+    pub(crate) fn change_record(
+        &mut self,
+        number: u64,
+        before: TransactionRecord,
+        spent: &[ReceiptKey],
+        after: TransactionRecord,
+        at: Timestamp,
+    ) -> Result<(), WalletStoreError> {
+        let after = match (before.lists_coins(), after.lists_coins()) {
+            (false, true) if self.list_coins(number, &after.txid, at)? => after.with_rival(&before),
+            (true, false) => {
+                self.unlist_coins(number, &before.txid)?;
+                after
+            }
+            _ => after,
+        };
+        let new = after.state;
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
         self.follow_from(number, before.state, new, at)?;
@@ -214,7 +235,9 @@ impl Books<'_> {
     ) -> Result<(), WalletStoreError> {
         let is_followed_until_mined =
             |state: TransactionState| state.block().is_none() && !state.is_lost();
-        if new.block().is_some() {
+        if old == new {
+            Ok(())
+        } else if new.block().is_some() {
             self.unfollow(number)
         } else if new.is_lost() {
             let until = FollowedUntil::Time(at.after(AFTERCARE));

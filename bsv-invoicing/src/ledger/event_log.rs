@@ -193,6 +193,9 @@ fn changes(before: &TransactionRecord, new: TransactionState) -> Tellings {
     use EventKind as Kind;
     use TransactionState as State;
     let (old, was_seen) = (before.state, before.was_seen());
+    if old == new {
+        return Tellings::default();
+    }
     let both = |outgoing, incoming| (Some(outgoing), Some(incoming));
     let shown = match (old, new) {
         (_, new) if !new.can_be_spent() => (None, None),

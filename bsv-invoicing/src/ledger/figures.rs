@@ -40,4 +40,7 @@ pub struct Figures {
     /// What the wallet holds.
     #[n(10)]
     pub holdings: Holdings,
+    /// How many coins of transactions are listed of which only services tell.
+    #[cbor(n(11), default)]
+    pub unproven_coins: u64,
 }

@@ -17,6 +17,9 @@ pub struct ForgetBlock {
     /// Whether the main chain has another block instead. Otherwise the node may just not know the
     /// block, and its coinbase transaction is contested, too.
     pub is_replaced: bool,
+    /// Whether services, and no node, tell of transactions, so that rivals of those of the block must be
+    /// found.
+    pub may_have_rivals: bool,
     /// Only transactions with higher numbers are looked at.
     pub after: u64,
     /// How many are looked at, at most.
@@ -30,7 +33,7 @@ impl Command for ForgetBlock {
     type Answer = Option<u64>;
 
     fn run(&self, books: &mut Books<'_>) -> Result<Option<u64>, WalletStoreError> {
-        let Self { block, is_replaced, after, limit, now } = *self;
+        let Self { block, is_replaced, may_have_rivals, after, limit, now } = *self;
         let at = books.next_event_at(now);
         let rest = (block.height, after.saturating_add(1))..=(block.height, u64::MAX);
         let mined = books.rows.first::<MinedAt>(rest, Ascending, limit)?;
@@ -43,7 +46,12 @@ impl Command for ForgetBlock {
                 Purpose::Coinbase if is_replaced => {
                     books.lose(*number, TransactionState::Invalid, at)
                 }
-                _ => books.change_state(*number, TransactionState::Contested { told: false }, at),
+                _ => {
+                    let after = if may_have_rivals { record.with_word() } else { record };
+                    let after = after.in_state(TransactionState::Contested { told: false });
+                    let spent = books.spent_by(*number)?;
+                    books.change_record(*number, record, &spent, after, at)
+                }
             }
         })?;
         let last = mined.last().map(|((_, number), ())| *number);

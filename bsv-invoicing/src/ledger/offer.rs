@@ -40,6 +40,8 @@ pub struct Offer {
     /// Whether the network already has it. Such a payment is recorded whatever it pays and whenever
     /// it comes.
     pub is_known: bool,
+    /// Whether services, and no node, will tell of it, so that its rivals must be found.
+    pub may_have_rivals: bool,
     /// The number of the claim to offer it: see [`Claim`](super::Claim).
     pub claim: u64,
     /// The time.
@@ -89,8 +91,11 @@ impl Command for Offer {
         let (number, record, invoices) = match before {
             Some((number, lost)) => {
                 let lost = books.keep_bytes(number, lost, &self.transaction)?;
-                books.change_state(number, TransactionState::Offered, at)?;
-                let record = TransactionRecord { state: TransactionState::Offered, ..lost };
+                let offered = if self.may_have_rivals { lost.with_word() } else { lost };
+                let offered = offered.in_state(TransactionState::Offered);
+                let spent = books.spent_by(number)?;
+                books.change_record(number, lost, &spent, offered, at)?;
+                let record = books.transaction(number)?;
                 let made = books.made_by(number)?;
                 books.claim(Task::Offering(number), self.claim)?;
                 (number, record, books.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?)
@@ -167,6 +172,9 @@ impl Offer {
         let (number, record) = books.add_transaction(&self.transaction, purpose, satoshis, at)?;
         let receipts: Vec<_> = self.receipts.iter().map(|it| it.of(number)).collect();
         books.add_receipts(number, &receipts)?;
+        if self.may_have_rivals {
+            books.change_record(number, record, &[], record.with_word(), at)?;
+        }
         Ok((number, record))
     }
 }
@@ -204,6 +212,7 @@ impl Books<'_> {
             satoshis,
             at,
             raw: RawBytes::of(&transaction.bytes),
+            word: None,
         };
         self.rows.add::<Transactions>(number, &record)?;
         self.rows.add::<TransactionNumbers>((txid, number), &())?;

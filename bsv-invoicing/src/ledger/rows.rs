@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 
 use bsv_store::{AuditEntry, KeyEvent, StoreError};
-use bsv_tx::Txid;
+use bsv_tx::{OutPoint, Txid};
 use thiserror::Error;
 
 pub use crate::ledger::codec::{Damaged, Row, RowKey};
@@ -454,6 +454,9 @@ kinds! {
     /// Height of the block of a payment that does not count yet because its block is not deep enough,
     /// number of the invoice, and number of the transaction.
     Shallow = 55, "shallow": (u32, u64, u64) => ();
+    /// Coin that a transaction spends of which only services tell, and number of that transaction. It is
+    /// in no block, and not lost.
+    UnprovenCoins = 56, "unproven_coins": (OutPoint, u64) => ();
 }
 
 /// Stands for the height of a payment that is in no block.

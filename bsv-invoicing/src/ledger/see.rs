@@ -1,5 +1,7 @@
 //! The network shows a transaction in its mempool.
 
+use bsv_network::Evidence;
+
 use crate::ledger::rows::{Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
 use crate::model::sighting::Sighting;
@@ -36,15 +38,29 @@ impl Books<'_> {
         sighting: Sighting,
         now: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let new = match sighting.may_count() || record.shown >= ShownAs::Seen {
-            true => TransactionState::Seen,
-            false => TransactionState::Waiting,
+        let is_fee_sufficient = sighting.is_fee_sufficient || record.shown >= ShownAs::Seen;
+        let after = match (sighting.evidence, record.state) {
+            (_, TransactionState::Mined(_)) => return Ok(()),
+            (Evidence::Judged, _) => TransactionRecord { word: None, ..record },
+            // A word confirms what stands, and takes nothing back.
+            (Evidence::Word, TransactionState::Seen)
+            | (Evidence::Hearsay, TransactionState::Seen | TransactionState::Contested { .. }) => {
+                return Ok(());
+            }
+            (Evidence::Word | Evidence::Hearsay, _) => record.with_word(),
         };
-        if record.state == new || record.state.block().is_some() {
+        let may_count = is_fee_sufficient && sighting.evidence != Evidence::Hearsay;
+        let new = match record.state {
+            _ if may_count && !after.has_rival() => TransactionState::Seen,
+            contested @ TransactionState::Contested { .. } if after.has_rival() => contested,
+            _ => TransactionState::Waiting,
+        };
+        let after = after.in_state(new);
+        if record == after {
             return Ok(());
         }
         let at = self.next_event_at(now);
-        self.show(number, record, new, at)
+        self.show(number, record, after, at)
     }
 
     /// Changes a transaction to a state in which the network has it. Other transactions that hold
@@ -53,7 +69,7 @@ impl Books<'_> {
         &mut self,
         number: u64,
         record: TransactionRecord,
-        new: TransactionState,
+        after: TransactionRecord,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         let cancelled = match record.purpose {
@@ -74,7 +90,7 @@ impl Books<'_> {
                 Some(_) => self.lose(rival, TransactionState::Displaced, at),
             }
         })?;
-        self.change_state_of(number, record, &spent, new, at)?;
+        self.change_record(number, record, &spent, after, at)?;
         if let Purpose::Cancellation(payment) = record.purpose {
             self.give_up_cancellation(payment, at)?;
         }

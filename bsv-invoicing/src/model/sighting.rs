@@ -17,9 +17,4 @@ impl Sighting {
     pub const fn judged(is_fee_sufficient: bool) -> Self {
         Self { is_fee_sufficient, evidence: Evidence::Judged }
     }
-
-    /// Whether the transaction may count by it.
-    pub(crate) fn may_count(self) -> bool {
-        self.is_fee_sufficient && self.evidence != Evidence::Hearsay
-    }
 }

@@ -234,6 +234,19 @@ pub struct TransactionRecord {
     /// Whether the wallet keeps its bytes.
     #[n(6)]
     pub raw: RawBytes,
+    /// What is known of it if services tell of it. `None` if nobody has told of it yet, and once a node
+    /// has judged it.
+    #[n(7)]
+    pub word: Option<Word>,
+}
+
+/// What is known of a transaction that services tell of, and that no node has judged since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Word {
+    /// Whether another transaction is known that spends one of its coins. Then only a block decides
+    /// whether it counts.
+    #[n(0)]
+    pub has_rival: bool,
 }
 
 /// Whether the wallet keeps the bytes of a transaction.
@@ -266,6 +279,38 @@ impl TransactionRecord {
     /// The record after a change of the state.
     pub(crate) fn in_state(self, state: TransactionState) -> Self {
         Self { state, shown: self.shown.max(state.shown()), ..self }
+    }
+
+    /// Whether only a block decides between it and another transaction that spends one of its coins.
+    pub fn has_rival(&self) -> bool {
+        self.word.is_some_and(|word| word.has_rival)
+    }
+
+    /// The record if services tell of it, unless they already do.
+    pub(crate) fn with_word(self) -> Self {
+        Self { word: self.word.or(Some(Word::default())), ..self }
+    }
+
+    /// The record after it was found to have a rival. `before` is the record before the same step.
+    pub(crate) fn with_rival(self, before: &Self) -> Self {
+        let word = Some(Word { has_rival: true, ..self.word.unwrap_or_default() });
+        match self.state {
+            TransactionState::Seen if before.state.counts() => {
+                Self { word, ..self }.in_state(TransactionState::Contested { told: false })
+            }
+            TransactionState::Seen => {
+                let shown = before.shown.max(ShownAs::Waiting);
+                Self { word, state: TransactionState::Waiting, shown, ..self }
+            }
+            _ => Self { word, ..self },
+        }
+    }
+
+    /// Whether the coins that it spends are listed, so that rivals are found: only services tell of it,
+    /// and it may still be mined.
+    pub(crate) fn lists_coins(&self) -> bool {
+        let is_strangers = matches!(self.purpose, Purpose::Incoming(_) | Purpose::Found);
+        is_strangers && self.word.is_some() && self.state.block().is_none() && !self.state.is_lost()
     }
 
     /// Whether the network has shown it at any time.

@@ -503,6 +503,7 @@ mod tests {
             satoshis: 1,
             at: Timestamp::from_micros(1),
             raw: RawBytes::Short,
+            word: None,
         };
         note_row::<Transactions>(known, &1, &record);
         let key = |maker, vout| (1, ReceiptKey { maker, vout });
@@ -665,7 +666,14 @@ mod tests {
         let mined = (1..=100).map(|number| ((7, number), ()));
         note::<MinedAt>(&mut known, all, mined, usize::MAX);
         let now = Timestamp::from_micros(2);
-        let forget = ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now };
+        let forget = ForgetBlock {
+            block,
+            is_replaced: true,
+            may_have_rivals: false,
+            after: 0,
+            limit: usize::MAX,
+            now,
+        };
         assert_eq!(missing_in(&forget, &known, Table::Transactions), 100);
     }
 

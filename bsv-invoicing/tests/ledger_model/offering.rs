@@ -198,6 +198,7 @@ impl World {
             receipts: receipts.collect(),
             refund_to: wish.clone(),
             is_known,
+            may_have_rivals: false,
             claim: 0,
             now: self.now(),
             doubted_since: None,

@@ -159,7 +159,8 @@ impl World {
     fn forget(&mut self, block: BlockPlace) {
         let at = self.at(&self.rows);
         let (after, limit, now) = (0, usize::MAX, self.now());
-        let forget = ForgetBlock { block, is_replaced: true, after, limit, now };
+        let forget =
+            ForgetBlock { block, is_replaced: true, may_have_rivals: false, after, limit, now };
         self.execute(&forget, |world, _| {
             let there = world.told.entries.iter();
             let there = there.filter(|(_, it)| it.state == TransactionState::Mined(block));

@@ -133,7 +133,14 @@ calls! {
     execute: mine(transaction: u64, proof: Proof, now: Timestamp) -> () =
         Mine { transaction, checked: CheckedProof { proof, reorganisations: 0 }, now };
     execute: forget_block(block: BlockPlace, now: Timestamp) -> Option<u64> =
-        ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now };
+        ForgetBlock {
+            block,
+            is_replaced: true,
+            may_have_rivals: false,
+            after: 0,
+            limit: usize::MAX,
+            now,
+        };
     execute: contest(transaction: u64, now: Timestamp) -> () = Contest { transaction, now };
     execute: tell_contested(transaction: u64, now: Timestamp) -> () =
         TellContested { transaction, now };

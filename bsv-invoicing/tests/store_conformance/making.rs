@@ -64,6 +64,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
         receipts: (0..).zip(amounts).map(receipt).collect(),
         refund_to: Some(format!("refund to {salt}")),
         is_known: false,
+        may_have_rivals: false,
         claim: 0,
         now,
         doubted_since: None,

@@ -23,6 +23,7 @@ mod payments;
 mod refunds;
 mod reorganised;
 mod reservations;
+mod rivals;
 mod sweep;
 mod telling;
 mod totals;
@@ -223,6 +224,19 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a reward stays if the node may not know its block", reorganised::unknown_block)
         .await;
     check::<P>("a fee that was sufficient stays so", reorganised::paid_for_once).await;
+    check::<P>("two transactions for one coin are rivals", rivals::two_for_one_coin).await;
+    check::<P>(
+        "a rival that services know keeps a payment from counting",
+        rivals::known_to_services,
+    )
+    .await;
+    check::<P>("rivals come back with their block", rivals::reorganised).await;
+    check::<P>("a node excludes rivals", rivals::judged).await;
+    check::<P>(
+        "a transaction with very many coins counts once it is mined",
+        rivals::very_many_coins,
+    )
+    .await;
     check::<P>("strangers do not redirect refunds", reorganised::wishes_of_strangers).await;
     check::<P>("bytes stay until the last spender is deep", dropped::after_the_last_spender).await;
     check::<P>("bytes are dropped with those of the spender", dropped::with_the_spender).await;

@@ -58,7 +58,14 @@ pub(super) async fn forgotten_in_parts(store: &impl WalletStore) {
     }
     let forget = |after, limit| {
         let block = proof(7).block;
-        store.execute(ForgetBlock { block, is_replaced: true, after, limit, now: at(2) })
+        store.execute(ForgetBlock {
+            block,
+            is_replaced: true,
+            may_have_rivals: false,
+            after,
+            limit,
+            now: at(2),
+        })
     };
     let contested = async || {
         let payments = store.incoming(1).await.unwrap();
@@ -129,7 +136,8 @@ pub(super) async fn unknown_block(store: &impl WalletStore) {
     shown(store, 1).await;
     notice(store, &coinbase(paying_invoices(&[(1, SATOSHIS)], 1)), block(7), 1).await;
     let (block, now) = (proof(7).block, at(2));
-    let forget = ForgetBlock { block, is_replaced: false, after: 0, limit: 9, now };
+    let forget =
+        ForgetBlock { block, is_replaced: false, may_have_rivals: false, after: 0, limit: 9, now };
     store.execute(forget).await.unwrap();
     let contested = TransactionState::Contested { told: false };
     assert_eq!(balance_and_state(store).await, (SATOSHIS, InvoiceState::Paid, contested));

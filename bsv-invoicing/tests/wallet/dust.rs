@@ -41,6 +41,7 @@ async fn show(store: &impl WalletStore, transaction: &Transaction) {
         receipts: (0..OUTPUTS).map(|vout| NewReceipt { vout, satoshis: 1, key }).collect(),
         refund_to: None,
         is_known: true,
+        may_have_rivals: false,
         claim: 0,
         now,
         doubted_since: None,

@@ -56,7 +56,14 @@ async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, p
 
 /// Forgets a block in one step.
 async fn forget(store: &PostgresWalletStore, block: BlockPlace) {
-    let forget = ForgetBlock { block, is_replaced: true, after: 0, limit: usize::MAX, now: now() };
+    let forget = ForgetBlock {
+        block,
+        is_replaced: true,
+        may_have_rivals: false,
+        after: 0,
+        limit: usize::MAX,
+        now: now(),
+    };
     assert_eq!(store.execute(forget).await.unwrap(), None);
 }
 

@@ -145,7 +145,8 @@ impl Wallet {
         while let Some(after) = next {
             let now = self.now();
             let limit = FORGOTTEN_AT_ONCE;
-            let forget = ForgetBlock { block, is_replaced, after, limit, now };
+            let forget =
+                ForgetBlock { block, is_replaced, may_have_rivals: false, after, limit, now };
             next = self.store.execute(forget).await?;
         }
         Ok(())

@@ -51,6 +51,7 @@ impl Wallet {
             invoice: standing.invoice.number,
             transaction: transaction.into(),
             is_known: ancestors.is_none(),
+            may_have_rivals: false,
             ancestors: ancestors.unwrap_or_default(),
             receipts,
             refund_to: refund_to.map(str::to_owned),

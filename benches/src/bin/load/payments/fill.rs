@@ -110,6 +110,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
             receipts,
             refund_to: None,
             is_known: false,
+            may_have_rivals: false,
             claim: 0,
             now,
             doubted_since: None,

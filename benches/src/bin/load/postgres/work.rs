@@ -121,6 +121,7 @@ impl Caller {
             receipts: vec![NewReceipt { vout: 0, satoshis: SATOSHIS, key }],
             refund_to: None,
             is_known: false,
+            may_have_rivals: false,
             claim: 0,
             now: Timestamp::of_system(),
             doubted_since: None,
