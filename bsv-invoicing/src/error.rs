@@ -148,9 +148,11 @@ pub enum Error {
          about it"
     )]
     Late,
-    /// The network has the payment, but its fee is too low: it counts once it is mined.
+    /// The network has the payment, but its fee is too low, or services alone cannot show that it is
+    /// good: it counts once it is mined.
     #[error(
-        "the payment is recorded and counts once it is mined: its fee is too low to count it now"
+        "the payment is recorded and counts once a block holds it: its fee is too low, or only a block can \
+         show that it is good"
     )]
     Waiting,
     /// The network refuses a transaction.

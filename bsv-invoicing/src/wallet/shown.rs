@@ -8,7 +8,7 @@ use bsv_tx::{Transaction, Txid};
 use crate::error::Error;
 use crate::ledger::queries::GetStored;
 use crate::ledger::{
-    CheckedProof, Contest, GetReorganisations, Mine, Notice, Noticed, Refusal, See, ShownPlace,
+    CheckedProof, GetReorganisations, Mine, NoteRival, Notice, Noticed, Refusal, See, ShownPlace,
     Sighting,
 };
 use crate::model::transaction::{BlockPlace, EncodedTransaction, Proof, TransactionRecord};
@@ -144,7 +144,7 @@ impl Wallet {
 
     /// Records that another transaction spends the same coins as this one.
     pub(crate) async fn note_rival(&self, transaction: u64) -> Result<(), Error> {
-        Ok(self.store.execute(Contest { transaction, now: self.now() }).await?)
+        Ok(self.store.execute(NoteRival { transaction, now: self.now() }).await?)
     }
 
     /// Whether the fee of a transaction suffices for it and its ancestors, by its entry in the

@@ -31,6 +31,15 @@ impl Stall {
         Self { counter, service }
     }
 
+    /// A shop that asks this Arcade after the first one.
+    fn with_second(coins: usize) -> (Self, Service) {
+        let node = Node::start_with(&["disablesafemode=1"]);
+        let (service, second) = (Service::before(&node), Service::before(&node));
+        let wallet = json!({ "minedBlocks": 1 });
+        let counter = Counter::on(node, coins, |node| site(node, &[&service, &second], wallet));
+        (Self { counter, service }, second)
+    }
+
     /// A payment of a new invoice, which nobody has yet, and the id of the invoice.
     fn payment(&self) -> (String, Transaction) {
         let (id, bill) = self.counter.bill();
@@ -193,4 +202,51 @@ fn a_block_that_leaves_the_chain_takes_its_proof_along() {
     wait_until("the proof is gone", || stall.confirmations(&id) == 0);
     node.mine(1);
     wait_until("it is proven again", || stall.confirmations(&id) > 0);
+}
+
+#[test]
+fn a_payment_with_a_rival_counts_by_its_block_whatever_others_say() {
+    let (stall, second) = Stall::with_second(2);
+    for (first, other) in [(true, false), (false, true)] {
+        let refusing = Mood { refuses: Some(466), ..Mood::default() };
+        stall.service.be(if first { refusing.clone() } else { Mood::default() });
+        second.be(if other { refusing } else { Mood::default() });
+        let (id, transaction) = stall.payment();
+        let reply = stall.post(&id, &transaction);
+        if first {
+            check_problem(&reply, 503, "payment-outcome-unknown", "a rival");
+            assert_eq!(stall.state(&id), "pending");
+            stall.service.be(Mood::default());
+            // The rival is remembered though nobody tells of it.
+            let again = stall.post(&id, &transaction);
+            check_problem(&again, 422, "payment-waiting", "a rival that was told");
+            assert_eq!(stall.state(&id), "pending");
+        } else {
+            // The second one is not asked, since the first one has the payment.
+            assert_eq!(reply.status, 201, "{}", reply.body);
+        }
+        second.be(Mood::default());
+        stall.counter.node.mine(1);
+        wait_until("its block holds it", || stall.state(&id) == "paid");
+    }
+}
+
+#[test]
+fn of_two_payments_with_one_coin_a_block_decides() {
+    let stall = Stall::with(1, json!({ "minedBlocks": 1 }));
+    let coin = stall.counter.purse.coin();
+    let [first, second] = [FEE, FEE + 100].map(|fee| {
+        let (id, bill) = stall.counter.bill();
+        (id, stall.counter.purse.spend(&[coin], bill.outputs(), fee))
+    });
+    assert_eq!(stall.post(&first.0, &first.1).status, 201);
+    assert_eq!(stall.state(&first.0), "paid");
+    let reply = stall.post(&second.0, &second.1);
+    check_problem(&reply, 422, "refused-by-network", "the second one");
+    let state = |id: &str| stall.counter.shop.payments(id)[0]["state"].clone();
+    assert_eq!(state(&first.0), "contested", "both have a rival");
+    stall.counter.node.mine(1);
+    wait_until("a block holds the first", || state(&first.0) == "accepted");
+    assert_eq!(stall.state(&first.0), "paid");
+    assert_eq!(stall.state(&second.0), "pending");
 }

@@ -145,8 +145,8 @@ impl Wallet {
         while let Some(after) = next {
             let now = self.now();
             let limit = FORGOTTEN_AT_ONCE;
-            let forget =
-                ForgetBlock { block, is_replaced, may_have_rivals: false, after, limit, now };
+            let may_have_rivals = !self.sources()?.following.excludes_rivals();
+            let forget = ForgetBlock { block, is_replaced, may_have_rivals, after, limit, now };
             next = self.store.execute(forget).await?;
         }
         Ok(())

@@ -51,7 +51,7 @@ impl Wallet {
             invoice: standing.invoice.number,
             transaction: transaction.into(),
             is_known: ancestors.is_none(),
-            may_have_rivals: false,
+            may_have_rivals: !self.sources()?.receiving.excludes_rivals(),
             ancestors: ancestors.unwrap_or_default(),
             receipts,
             refund_to: refund_to.map(str::to_owned),
