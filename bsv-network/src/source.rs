@@ -9,6 +9,7 @@ use bsv_tx::{BlockHash, ExtendedTransaction, OutPoint, Transaction, Txid};
 use thiserror::Error;
 
 pub use self::services::Services;
+use crate::broadcasters::BroadcasterSet;
 use crate::error::NodeError;
 use crate::rpc::{
     BlockInfo, BlockStream, ChainTip, FeedAddress, Mempool, MempoolEntry, MinedIn, NodeRpc,
@@ -193,6 +194,14 @@ impl NetworkSource {
         match self.0 {
             Source::Node(node) => Self::node(node.with_turns(turns)),
             Source::Services(_) => self,
+        }
+    }
+
+    /// The broadcasters, if services are the source.
+    pub fn broadcasters(&self) -> Option<&BroadcasterSet> {
+        match &self.0 {
+            Source::Node(_) => None,
+            Source::Services(services) => Some(services.broadcasters()),
         }
     }
 

@@ -88,19 +88,6 @@ pub(crate) fn describe(headers: &HeaderFollower) -> Value {
     })
 }
 
-/// The services that give headers.
-pub(crate) fn describe_sources(headers: &HeaderFollower) -> Vec<Value> {
-    let describe = |source: SourceReport| {
-        json!({
-            "kind": source.kind,
-            "host": source.host,
-            "lastAnswerAgeSeconds": source.last_answer.map(seconds_since),
-            "state": source.state.name(),
-        })
-    };
-    headers.sources().map(describe).collect()
-}
-
 /// What needs attention.
 pub(crate) fn attention(headers: &HeaderFollower) -> Vec<String> {
     let mut attention = Vec::new();

@@ -12,6 +12,7 @@ mod minerid;
 mod node;
 mod process;
 mod refused;
+mod services;
 mod stores;
 mod wallet;
 
@@ -26,6 +27,7 @@ use self::format::Format;
 use crate::api::Api;
 use crate::http::{Answer, answer};
 use crate::instance::Instance;
+use crate::services::reports;
 
 /// Answers the metrics of the process and of the API's service.
 pub(crate) async fn answer(instance: &Instance, api: Api, headers: &HeaderMap) -> Answer {
@@ -43,6 +45,11 @@ pub(crate) async fn answer(instance: &Instance, api: Api, headers: &HeaderMap) -
     node::write(&mut exposition, &instance.metrics.node);
     if let Some(headers) = &instance.headers {
         headers::write(&mut exposition, headers);
+    }
+    let wallet = instance.wallet.as_ref().map(|wallet| &**wallet.wallet());
+    let services = reports(instance.headers.as_deref(), wallet);
+    if !services.is_empty() {
+        services::write(&mut exposition, &services);
     }
     process::write(&mut exposition);
     answer::answer(StatusCode::OK, format.content_type(), exposition.finish())

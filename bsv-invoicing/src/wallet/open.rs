@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bsv_network::broadcasters::BroadcasterReport;
 use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
@@ -197,6 +198,16 @@ impl Wallet {
     /// Whether anything tells of the network: a node, or services.
     pub fn has_source(&self) -> bool {
         self.sources.is_some()
+    }
+
+    /// What is known of the broadcasters that take its transactions, if it asks services.
+    pub fn broadcasters(&self) -> Vec<BroadcasterReport> {
+        let source = self.sources.as_ref().map(|sources| &sources.operating);
+        source
+            .and_then(NetworkSource::broadcasters)
+            .into_iter()
+            .flat_map(|it| it.reports())
+            .collect()
     }
 
     /// The source of the network, if there is one.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bsv_invoicing::invoices::InvoiceQuery;
@@ -17,6 +18,7 @@ use crate::headers;
 use crate::health::{NodeState, Readiness, StoreState};
 use crate::http::{Answer, Problem, answer};
 use crate::opening::{open_to_others, open_to_others_text};
+use crate::services::{self, Report};
 
 /// The age of the newest block, in seconds, from which the node probably no longer follows the
 /// network, or nobody mines.
@@ -38,6 +40,8 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     attention.extend(open_to_others(&managed.dirs).map(open_to_others_text));
     let headers = managed.health.headers();
     attention.extend(headers.map(headers::attention).into_iter().flatten());
+    let services = services::reports(headers, managed.wallet().ok().map(Arc::as_ref));
+    attention.extend(services.iter().filter_map(Report::attention));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_invoices(wallet.as_ref()));
@@ -58,7 +62,7 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
             "tipAgeSeconds": tip.as_ref().map(|(_, age)| age),
         },
         "headers": headers.map(headers::describe),
-        "services": headers.map(headers::describe_sources).unwrap_or_default(),
+        "services": services.iter().map(Report::describe).collect::<Vec<_>>(),
         "stores": { "state": readiness.store, "damaged": readiness.damaged },
         "clock": readiness.clock,
         "keystore": { "isSealed": is_sealed },

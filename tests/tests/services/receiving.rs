@@ -246,7 +246,7 @@ fn of_two_payments_with_one_coin_a_block_decides() {
     let state = |id: &str| stall.counter.shop.payments(id)[0]["state"].clone();
     assert_eq!(state(&first.0), "contested", "both have a rival");
     stall.counter.node.mine(1);
-    wait_until("a block holds the first", || state(&first.0) == "accepted");
+    wait_until("a block holds the first", || state(&first.0) == "mined");
     assert_eq!(stall.state(&first.0), "paid");
     assert_eq!(stall.state(&second.0), "pending");
 }
