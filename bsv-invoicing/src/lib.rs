@@ -23,7 +23,7 @@ pub use model::invoice_id::InvoiceId;
 pub use model::time::Timestamp;
 pub use model::user::{User, UserDraft};
 pub use store::RedbWalletStore;
-pub use wallet::checkout::Checkout;
+pub use wallet::checkout::{Checkout, Payable};
 pub use wallet::pay::PayDraft;
 pub use wallet::refund::RefundDraft;
 pub use wallet::seed::WalletSeed;

@@ -1,6 +1,6 @@
 //! Checkout: an invoice as its payer sees it.
 
-use bsv_tx::{Address, Txid};
+use bsv_tx::{Address, Script, Txid};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetPayingTxids, GetSums};
@@ -64,6 +64,15 @@ impl Checkout {
     }
 }
 
+/// What an invoice is paid to.
+#[derive(Clone, Debug)]
+pub struct Payable {
+    /// The locking script.
+    pub script: Script,
+    /// Its address, if a payment to the address is seen that is not sent to the payment URL.
+    pub address: Option<Address>,
+}
+
 impl Wallet {
     /// An invoice as its payer sees it.
     pub async fn checkout(&self, id: &str) -> Result<Checkout, Error> {
@@ -103,13 +112,16 @@ impl Wallet {
         })
     }
 
-    /// The address that an invoice is paid to. It is watched from now on. `None` if nothing is due.
-    pub async fn show_address(&self, checkout: &Checkout) -> Result<Option<Address>, Error> {
+    /// What an invoice is paid to. It is watched from now on. `None` if nothing is due.
+    pub async fn show_payable(&self, checkout: &Checkout) -> Result<Option<Payable>, Error> {
         if checkout.due == 0 {
             return Ok(None);
         }
         let script = self.show_destination(checkout.number).await?;
-        Ok(Address::of_script(&script, self.settings.network))
+        // Services do not tell of payments that nobody has sent to us.
+        let is_seen = self.sources().map_or(true, |sources| sources.receiving.reads_blocks());
+        let address = Address::of_script(&script, self.settings.network).filter(|_| is_seen);
+        Ok(Some(Payable { script, address }))
     }
 
     /// The URL of the payment page of an invoice, if there are such pages.

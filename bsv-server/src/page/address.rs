@@ -37,10 +37,13 @@ const ESCAPED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'%').add(b'&').add(b'+').add(b'<').add(b'>');
 
 /// The link that wallets open (BIP21, with the members of ElectrumSV). The link is short, so that
-/// its QR code has few modules.
-pub(crate) fn link(address: &Address, satoshis: u64, payment_url: &str) -> String {
+/// its QR code has few modules. Without an address, only the payment URL says what to pay.
+pub(crate) fn link(address: Option<&Address>, satoshis: u64, payment_url: &str) -> String {
     let url = utf8_percent_encode(payment_url, ESCAPED);
-    format!("bitcoin:{address}?sv&amount={}&r={url}", Bsv(satoshis))
+    match address {
+        Some(address) => format!("bitcoin:{address}?sv&amount={}&r={url}", Bsv(satoshis)),
+        None => format!("bitcoin:?sv&r={url}"),
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +82,7 @@ mod tests {
     fn links_hold_the_payment_url_whole() {
         let address = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
         let parsed = Address::parse(address, Network::Regtest).unwrap();
-        let link = link(&parsed, 5_000, "https://pay.example.com/a&b%20+/pay/1");
+        let link = link(Some(&parsed), 5_000, "https://pay.example.com/a&b%20+/pay/1");
         let expected = format!(
             "bitcoin:{address}?sv&amount=0.00005&r=https://pay.example.com/a%26b%2520%2B/pay/1"
         );
@@ -88,5 +91,7 @@ mod tests {
         let members: Vec<_> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let url = members.iter().find(|(name, _)| name == "r").map(|(_, url)| url.as_str());
         assert_eq!(url, Some("https://pay.example.com/a&b%20+/pay/1"));
+        let without = super::link(None, 5_000, "https://pay.example.com/pay/1");
+        assert_eq!(without, "bitcoin:?sv&r=https://pay.example.com/pay/1");
     }
 }

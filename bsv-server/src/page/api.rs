@@ -2,7 +2,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{Checkout, Error, Wallet};
+use bsv_invoicing::{Checkout, Error, Payable, Wallet};
 use bsv_tx::Network;
 use bytes::Bytes;
 use hyper::header::{ACCEPT_LANGUAGE, CONTENT_LANGUAGE, HeaderValue, LOCATION, VARY};
@@ -154,7 +154,7 @@ impl Page {
         let id = invoice.id.as_str();
         let shown = Shown {
             word: state::word(&invoice),
-            address: self.wallet.show_address(&invoice).await?,
+            payable: self.wallet.show_payable(&invoice).await?,
             url: &self.wallet.page_url(id).unwrap_or_default(),
             payment_url: &self.wallet.payment_url(id),
             invoice: &invoice,
@@ -190,13 +190,13 @@ impl Page {
     async fn qr(&self, id: &str, uri: &Uri) -> Result<Answer, Problem> {
         let form = Form::asked(uri)?;
         let checkout = self.wallet.checkout(id).await?;
-        let Some(address) = self.wallet.show_address(&checkout).await? else {
+        let Some(Payable { address, .. }) = self.wallet.show_payable(&checkout).await? else {
             let detail = "nothing is to be paid to this invoice";
             return Err(Problem::new(StatusCode::CONFLICT, "not-payable", detail));
         };
-        let text = match form {
-            Form::Address => address.to_string(),
-            Form::Link => link(&address, checkout.due, &self.wallet.payment_url(id)),
+        let text = match (form, &address) {
+            (Form::Address, Some(address)) => address.to_string(),
+            _ => link(address.as_ref(), checkout.due, &self.wallet.payment_url(id)),
         };
         let qr = Qr::of(&text).ok_or_else(|| not_made("the link is too long for a QR code"))?;
         let mut answer = answer::answer(StatusCode::OK, "image/svg+xml", qr.to_svg());

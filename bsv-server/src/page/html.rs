@@ -5,7 +5,7 @@ use std::fmt;
 
 use askama::Template;
 use bsv_invoicing::dpp::Merchant;
-use bsv_invoicing::{Checkout, InvoiceState, Timestamp};
+use bsv_invoicing::{Checkout, InvoiceState, Payable, Timestamp};
 use bsv_tx::Address;
 
 use super::address::{Bsv, link};
@@ -69,7 +69,7 @@ impl Stage {
 /// How an invoice can be paid now.
 #[derive(Debug)]
 struct Ways {
-    address: String,
+    address: Option<String>,
     script: String,
     link: String,
     address_qr: Option<Qr>,
@@ -77,12 +77,13 @@ struct Ways {
 }
 
 impl Ways {
-    fn new(address: &Address, due: u64, payment_url: &str) -> Self {
-        let link = link(address, due, payment_url);
+    fn new(payable: &Payable, due: u64, payment_url: &str) -> Self {
+        let link = link(payable.address.as_ref(), due, payment_url);
+        let address = payable.address.as_ref().map(Address::to_string);
         Self {
-            address: address.to_string(),
-            script: address.locking_script().to_hex(),
-            address_qr: Qr::of(&address.to_string()),
+            script: payable.script.to_hex(),
+            address_qr: address.as_deref().and_then(Qr::of),
+            address,
             link_qr: Qr::of(&link),
             link,
         }
@@ -226,8 +227,8 @@ pub(super) struct Shown<'a> {
     pub(super) invoice: &'a Checkout,
     /// The invoice's [word](super::state::word).
     pub(super) word: String,
-    /// The address to pay to, if something is to be paid.
-    pub(super) address: Option<Address>,
+    /// What to pay to, if something is to be paid.
+    pub(super) payable: Option<Payable>,
     /// The URL of the page.
     pub(super) url: &'a str,
     /// The URL of the payment terms.
@@ -237,8 +238,8 @@ pub(super) struct Shown<'a> {
 impl Frame {
     /// The page of an invoice.
     pub(super) fn page(&self, t: &Texts, shown: Shown<'_>) -> Result<String, askama::Error> {
-        let Shown { invoice, word, address, url, payment_url } = shown;
-        let ways = address.map(|address| Ways::new(&address, invoice.due, payment_url));
+        let Shown { invoice, word, payable, url, payment_url } = shown;
+        let ways = payable.map(|payable| Ways::new(&payable, invoice.due, payment_url));
         let stage = Stage::of(invoice);
         PageHtml { t, frame: self, invoice, stage, word, url, ways }.render()
     }

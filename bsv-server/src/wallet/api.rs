@@ -289,15 +289,16 @@ impl WalletApi {
     /// How an invoice can be paid. The script is watched before the answer leaves.
     async fn checkout(&self, id: &str) -> Result<Answer, Problem> {
         let checkout = self.wallet.checkout(id).await?;
-        let address = self.wallet.show_address(&checkout).await?;
+        let payable = self.wallet.show_payable(&checkout).await?;
+        let address = payable.as_ref().map(|it| it.address.as_ref());
         let (payment_url, page_url) = (self.wallet.payment_url(id), self.wallet.page_url(id));
         let body = wire::Checkout {
-            bip21: address.as_ref().map(|it| page::link(it, checkout.due, &payment_url)),
+            bip21: address.map(|it| page::link(it, checkout.due, &payment_url)),
             qr_url: page_url
                 .as_ref()
                 .filter(|_| address.is_some())
                 .map(|it| [it, "/qr.svg"].concat()),
-            address: address.map(|it| it.to_string()),
+            address: address.flatten().map(ToString::to_string),
             payment_url,
             page_url,
         };

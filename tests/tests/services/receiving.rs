@@ -250,3 +250,25 @@ fn of_two_payments_with_one_coin_a_block_decides() {
     assert_eq!(stall.state(&first.0), "paid");
     assert_eq!(stall.state(&second.0), "pending");
 }
+
+#[test]
+fn no_address_is_shown_while_nobody_tells_of_payments_to_it() {
+    let stall = Stall::new(0);
+    let shop = &stall.counter.shop;
+    let id = shop.invoice(1_000);
+    let checkout = shop.get(&format!("/api/v1/invoices/{id}/checkout"));
+    let url = checkout["paymentUrl"].as_str().unwrap();
+    assert_eq!(checkout["address"], Value::Null);
+    assert_eq!(checkout["bip21"], format!("bitcoin:?sv&r={url}"));
+    let page = shop.server.payments().get(&format!("/pay/{id}")).body;
+    assert!(
+        page.contains(&format!("bitcoin:?sv&amp;r={url}")) || page.contains("bitcoin:?sv&#38;r=")
+    );
+    assert!(!page.contains("id=\"address\""));
+    let codes = ["", "?form=address", "?form=link"].map(|form| {
+        let reply = shop.server.payments().get(&format!("/pay/{id}/qr.svg{form}"));
+        assert_eq!(reply.status, 200);
+        reply.body
+    });
+    assert!(codes.iter().all(|code| *code == codes[2]), "each is that of the link");
+}
