@@ -143,14 +143,15 @@ impl Books<'_> {
     }
 }
 
-/// The cancellation of a payment, while the network has shown neither.
+/// The cancellation of a payment, until it is known which of the two the network takes.
 fn pending_cancellation(
     rows: &dyn Engine,
     payment: &OutgoingRecord,
 ) -> Result<Option<u64>, WalletStoreError> {
     let Some(number) = payment.cancellation else { return Ok(None) };
     let record = rows.get::<Transactions>(&number)?;
-    Ok(record.filter(|record| record.state == TransactionState::Offered).map(|_| number))
+    let is_pending = |state| matches!(state, TransactionState::Offered | TransactionState::Waiting);
+    Ok(record.filter(|record| is_pending(record.state)).map(|_| number))
 }
 
 /// A payment by the wallet, as callers see it.

@@ -273,17 +273,26 @@ impl Books<'_> {
         after: &TransactionRecord,
     ) -> Result<(), WalletStoreError> {
         let receipt = self.receipt(key)?;
-        let spender = match receipt.spender {
-            _ if after.holds_coins() => Some(number),
-            Some(holder) if holder == number => None,
-            other => other,
-        };
-        if receipt.spender.is_some_and(|holder| holder != number) && spender == receipt.spender {
+        let (was_held, holds) = (receipt.spender == Some(number), after.holds_coins());
+        if !was_held && receipt.spender.is_some() && (!holds || after.is_by_word()) {
             // Another transaction holds the coin, so this change does not matter.
             return Ok(());
         }
-        let spent = (before.state.spends(), after.state.spends());
-        self.set_spender(key, receipt, spender, spent)
+        let was_spent = match was_held {
+            true => before.state.spends(),
+            false => self.is_spent(&receipt)?,
+        };
+        let spender = match holds {
+            true => Some((number, *after)),
+            false if was_held => self.next_holder(number, key)?,
+            false => None,
+        };
+        let is_spent = match spender {
+            Some((_, record)) => record.state.spends(),
+            None => after.state.spends(),
+        };
+        let spender = spender.map(|(number, _)| number);
+        self.set_spender(key, receipt, spender, (was_spent, is_spent))
     }
 
     /// Sets the transaction that spends a receipt or has reserved it. `was_spent` and `is_spent`
@@ -342,7 +351,7 @@ impl Books<'_> {
         if old != new {
             self.rows.remove::<Spendable>(old)?;
         }
-        let is_free = receipt.spender.is_none() && after.state.can_be_spent();
+        let is_free = receipt.spender.is_none() && after.can_be_spent();
         if is_free && !self.is_immature(key, after)? {
             self.rows.put::<Spendable>(new, &())
         } else {

@@ -9,6 +9,7 @@ use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
 use crate::ledger::figures::Figures;
 use crate::ledger::recount::{Standing, is_shallow};
 use crate::ledger::refunds::lasting_refunds;
+use crate::ledger::rivals::listed_coins;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     AllFigures, Attention, Contested, Counted, Engine, FollowedTransactions, Incoming, Invoices,
@@ -60,6 +61,13 @@ pub struct LedgerTransaction {
     pub is_listed_as_mined: bool,
     /// Whether it is followed.
     pub is_followed: bool,
+    /// Whether its receipts can be spent.
+    pub can_be_spent: bool,
+    /// Whether only a block decides between it and another transaction.
+    pub has_rival: bool,
+    /// How many of the coins that it spends are to be listed because only services tell of it, and are
+    /// listed.
+    pub unproven_coins: u64,
     /// The coins that it makes.
     pub coins: Vec<LedgerCoin>,
     /// The coins that it spends.
@@ -162,6 +170,8 @@ pub struct LedgerTotals {
     pub counted: u64,
     /// How many entries the list of payments in blocks that are not deep enough has.
     pub shallow: u64,
+    /// How many coins are listed that transactions spend of which only services tell.
+    pub unproven_coins: u64,
     /// How many entries the lists of wishes for refunds have.
     pub wishes: u64,
 }
@@ -235,6 +245,7 @@ where
             &mut result,
             LedgerItem::Totals(LedgerTotals {
                 holdings: figures.holdings,
+                unproven_coins: figures.unproven_coins,
                 last_transaction: figures.last_transaction,
                 last_change: figures.last_change,
                 account: u32::try_from(figures.account).unwrap_or(u32::MAX),
@@ -329,6 +340,12 @@ fn ledger_transaction(
         proof: proof(rows, number, block)?,
         is_listed_as_mined,
         is_followed: rows.get::<FollowedTransactions>(&number)?.is_some(),
+        can_be_spent: record.can_be_spent(),
+        has_rival: record.has_rival(),
+        unproven_coins: match record.lists_coins() {
+            true => listed_coins(rows, number, &record.txid)?,
+            false => 0,
+        },
         coins: receipts.collect::<Result<_, _>>()?,
         spends: spends.collect::<Result<_, _>>()?,
         payments: payments.iter().filter(|(is_listed, _)| *is_listed).count() as u64,

@@ -47,7 +47,7 @@ impl Books<'_> {
         let proof = proof.clone();
         let found = FoundProof { sequence, proof, found_at: at, is_read: false };
         self.rows.put::<Proofs>((number, sequence), &found)?;
-        self.displace_rivals(number, &record.txid, at)?;
+        self.displace_rivals(number, &record, at)?;
         self.show(number, record, record.in_state(new), at)
     }
 }

@@ -130,7 +130,7 @@ impl Books<'_> {
                 if self.invoice_of(receipt.key)? != Some(invoice) {
                     continue;
                 }
-                let is_free = record.state == TransactionState::Seen && receipt.spender.is_none();
+                let is_free = record.can_be_spent() && receipt.spender.is_none();
                 if !is_free || coins.len() == MAX_UNCONFIRMED {
                     return Err(must_wait().into());
                 }

@@ -9,10 +9,14 @@ use bsv_tx::{OutPoint, Txid};
 
 use crate::ledger::notice::{records_of, view};
 use crate::ledger::rows::Order::Descending;
-use crate::ledger::rows::{Damaged, RawTransactions, UnprovenCoins, WalletStoreError, try_all};
+use crate::ledger::rows::{
+    Damaged, Engine, RawTransactions, Spends, UnprovenCoins, WalletStoreError, try_all,
+};
+use crate::ledger::see::lost_as;
 use crate::ledger::{Books, Command};
+use crate::model::receipt::ReceiptKey;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{EncodedTransaction, TransactionState};
+use crate::model::transaction::{EncodedTransaction, TransactionRecord};
 
 /// How many coins of a transaction are listed. A payment spends at most as many. One that spends more
 /// counts as one that has a rival.
@@ -67,7 +71,7 @@ impl Books<'_> {
     ) -> Result<bool, WalletStoreError> {
         let marked = records_of(&self.rows, txid)?.into_iter().any(|(_, it)| it.has_rival());
         // Nobody knows what a transaction spends whose bytes are dropped.
-        let Some(coins) = self.outpoints_of(number, txid)? else { return Ok(true) };
+        let Some(coins) = outpoints_of(&self.rows, number, txid)? else { return Ok(true) };
         let rivals = try_all(&coins[..coins.len().min(MAX_COINS)], |coin| {
             let rivals = self.rivals_for(*coin, txid)?;
             if self.rows.get::<UnprovenCoins>(&(*coin, number))?.is_none() {
@@ -88,7 +92,7 @@ impl Books<'_> {
         number: u64,
         txid: &Txid,
     ) -> Result<(), WalletStoreError> {
-        let coins = self.outpoints_of(number, txid)?.unwrap_or_default();
+        let coins = outpoints_of(&self.rows, number, txid)?.unwrap_or_default();
         let removed = try_all(coins.into_iter().take(MAX_COINS), |coin| {
             self.rows.remove::<UnprovenCoins>((coin, number))
         })?;
@@ -104,21 +108,43 @@ impl Books<'_> {
     pub(crate) fn displace_rivals(
         &mut self,
         number: u64,
-        txid: &Txid,
+        record: &TransactionRecord,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
         if self.figures.unproven_coins == 0 {
             return Ok(());
         }
-        let coins = self.outpoints_of(number, txid)?.unwrap_or_default();
+        let (txid, cancelled) = (&record.txid, self.cancelled_by(record)?);
+        let coins = outpoints_of(&self.rows, number, txid)?.unwrap_or_default();
         let rivals =
             try_all(coins.into_iter().take(MAX_COINS), |coin| self.rivals_for(coin, txid))?;
         let rivals: BTreeSet<_> = rivals.into_iter().flatten().collect();
         try_all(rivals, |rival| {
             self.mark_rival(rival, at)?;
-            self.lose(rival, TransactionState::Displaced, at)
+            self.lose(rival, lost_as(rival, cancelled), at)
         })
         .map(drop)
+    }
+
+    /// The transaction that holds a coin after this one no longer does: one of its rivals.
+    pub(crate) fn next_holder(
+        &self,
+        number: u64,
+        key: ReceiptKey,
+    ) -> Result<Option<(u64, TransactionRecord)>, WalletStoreError> {
+        if self.figures.unproven_coins == 0 {
+            return Ok(None);
+        }
+        let coin = OutPoint { txid: self.transaction(key.maker)?.txid, vout: key.vout };
+        let all = (coin, 0)..=(coin, u64::MAX);
+        let listed = self.rows.first::<UnprovenCoins>(all, Descending, MAX_RIVALS)?;
+        let holding = try_all(listed, |((_, other), ())| {
+            let record = self.transaction(other)?;
+            let spends_it = self.rows.get::<Spends>(&(other, key))?.is_some();
+            let holds = other != number && spends_it && record.holds_coins();
+            Ok::<_, WalletStoreError>(holds.then_some((other, record)))
+        })?;
+        Ok(holding.into_iter().flatten().next())
     }
 
     /// The listed transactions that spend a coin, other than this one, the newest first.
@@ -131,16 +157,28 @@ impl Books<'_> {
         })?;
         Ok(rivals.into_iter().flatten().collect())
     }
+}
 
-    /// What a transaction spends. `None` if its bytes are dropped.
-    fn outpoints_of(
-        &self,
-        number: u64,
-        txid: &Txid,
-    ) -> Result<Option<Vec<OutPoint>>, WalletStoreError> {
-        let Some(bytes) = self.rows.get::<RawTransactions>(&number)? else { return Ok(None) };
-        let transaction = EncodedTransaction { txid: *txid, bytes };
-        let coins: BTreeSet<_> = view(&transaction)?.spent().collect();
-        Ok(Some(coins.into_iter().collect()))
-    }
+/// How many coins of a transaction are listed.
+pub(crate) fn listed_coins(
+    rows: &dyn Engine,
+    number: u64,
+    txid: &Txid,
+) -> Result<u64, WalletStoreError> {
+    let coins = outpoints_of(rows, number, txid)?.unwrap_or_default();
+    let are_listed =
+        try_all(coins, |coin| rows.get::<UnprovenCoins>(&(coin, number)))?.into_iter().flatten();
+    Ok(are_listed.count() as u64)
+}
+
+/// What a transaction spends. `None` if its bytes are dropped.
+fn outpoints_of(
+    rows: &dyn Engine,
+    number: u64,
+    txid: &Txid,
+) -> Result<Option<Vec<OutPoint>>, WalletStoreError> {
+    let Some(bytes) = rows.get::<RawTransactions>(&number)? else { return Ok(None) };
+    let transaction = EncodedTransaction { txid: *txid, bytes };
+    let coins: BTreeSet<_> = view(&transaction)?.spent().collect();
+    Ok(Some(coins.into_iter().collect()))
 }

@@ -4,12 +4,14 @@ use bsv_network::Evidence;
 
 use crate::ledger::rows::{Transactions, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
+use crate::model::receipt::ReceiptKey;
 use crate::model::sighting::Sighting;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, TransactionState};
 
 /// The network shows a transaction of the wallet in its mempool. Whatever its state was: its
-/// receipts count, its coins are spent, and transactions that conflict with it are lost.
+/// receipts count, its coins are spent, and transactions that conflict with it are lost. If services
+/// tell of it, none is lost, and it waits for its block if there is one that conflicts with it.
 #[derive(Clone, Copy, Debug)]
 pub struct See {
     /// The number of the transaction.
@@ -64,7 +66,7 @@ impl Books<'_> {
     }
 
     /// Changes a transaction to a state in which the network has it. Other transactions that hold
-    /// its coins are lost.
+    /// its coins are lost, unless only services tell of this one: then each is a rival of the other.
     pub(crate) fn show(
         &mut self,
         number: u64,
@@ -72,11 +74,13 @@ impl Books<'_> {
         after: TransactionRecord,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let cancelled = match record.purpose {
-            Purpose::Cancellation(payment) => Some(self.payment(payment)?.transaction),
-            _ => None,
-        };
         let spent = self.spent_by(number)?;
+        if after.is_by_word() {
+            let is_held = self.mark_holders(number, &spent, at)?;
+            let after = if is_held { after.with_rival(&record) } else { after };
+            return self.change_record(number, record, &spent, after, at);
+        }
+        let cancelled = self.cancelled_by(&record)?;
         try_all(&spent, |key| {
             let receipt = self.receipt(*key)?;
             let Some(rival) = receipt.spender.filter(|rival| *rival != number) else {
@@ -84,10 +88,7 @@ impl Books<'_> {
             };
             match self.rows.get::<Transactions>(&rival)? {
                 None => self.release(rival),
-                Some(_) if cancelled == Some(rival) => {
-                    self.lose(rival, TransactionState::Cancelled, at)
-                }
-                Some(_) => self.lose(rival, TransactionState::Displaced, at),
+                Some(_) => self.lose(rival, lost_as(rival, cancelled), at),
             }
         })?;
         self.change_record(number, record, &spent, after, at)?;
@@ -95,5 +96,45 @@ impl Books<'_> {
             self.give_up_cancellation(payment, at)?;
         }
         Ok(())
+    }
+
+    /// The transaction that another one cancels.
+    pub(crate) fn cancelled_by(
+        &self,
+        record: &TransactionRecord,
+    ) -> Result<Option<u64>, WalletStoreError> {
+        match record.purpose {
+            Purpose::Cancellation(payment) => Ok(Some(self.payment(payment)?.transaction)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Marks the other transactions that hold coins as rivals of this one. They keep their states and the
+    /// coins: only a block decides. Coins that are reserved for a transaction that does not exist yet are
+    /// released. Returns whether there are such transactions.
+    fn mark_holders(
+        &mut self,
+        number: u64,
+        spent: &[ReceiptKey],
+        at: Timestamp,
+    ) -> Result<bool, WalletStoreError> {
+        let are_held = try_all(spent, |key| {
+            let Some(holder) = self.receipt(*key)?.spender.filter(|it| *it != number) else {
+                return Ok::<_, WalletStoreError>(false);
+            };
+            match self.rows.get::<Transactions>(&holder)? {
+                None => self.release(holder).map(|()| false),
+                Some(_) => self.mark_rival(holder, at).map(|()| true),
+            }
+        })?;
+        Ok(are_held.contains(&true))
+    }
+}
+
+/// The state of a transaction that is lost to one that cancels the transaction of this number.
+pub(crate) fn lost_as(number: u64, cancelled: Option<u64>) -> TransactionState {
+    match cancelled == Some(number) {
+        true => TransactionState::Cancelled,
+        false => TransactionState::Displaced,
     }
 }

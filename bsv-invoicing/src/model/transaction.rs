@@ -306,11 +306,25 @@ impl TransactionRecord {
         }
     }
 
+    /// Whether the network has it by the word of services, and in no block.
+    pub(crate) fn is_by_word(&self) -> bool {
+        self.word.is_some() && self.state.spends() && self.state.block().is_none()
+    }
+
+    /// Whether its receipts can be spent. Those that a stranger makes must be in a block if only services
+    /// tell of it.
+    pub fn can_be_spent(&self) -> bool {
+        let is_own = !self.purpose.is_from_outside();
+        self.state.can_be_spent() && (!self.is_by_word() || (is_own && !self.has_rival()))
+    }
+
     /// Whether the coins that it spends are listed, so that rivals are found: only services tell of it,
     /// and it may still be mined.
     pub(crate) fn lists_coins(&self) -> bool {
-        let is_strangers = matches!(self.purpose, Purpose::Incoming(_) | Purpose::Found);
-        is_strangers && self.word.is_some() && self.state.block().is_none() && !self.state.is_lost()
+        self.purpose != Purpose::Coinbase
+            && self.word.is_some()
+            && self.state.block().is_none()
+            && !self.state.is_lost()
     }
 
     /// Whether the network has shown it at any time.
@@ -318,7 +332,8 @@ impl TransactionRecord {
         self.shown > ShownAs::Nothing
     }
 
-    /// Whether it holds the coins that it spends, so that no other transaction may spend them.
+    /// Whether it holds the coins that it spends, so that no other transaction may spend them. Of
+    /// two that are rivals only one does.
     pub fn holds_coins(&self) -> bool {
         let is_payment = matches!(self.purpose, Purpose::Outgoing(_));
         self.state.spends() || (is_payment && self.state.is_open())

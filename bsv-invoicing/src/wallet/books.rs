@@ -236,6 +236,7 @@ struct Books {
 impl Books {
     fn add(&mut self, it: &LedgerTransaction, keys: &WalletKeys) {
         self.check.transactions += 1;
+        self.counted.unproven_coins += it.unproven_coins;
         self.check.bytes_dropped += u64::from(it.are_bytes_dropped);
         let counted = &mut self.counted;
         counted.transactions += 1;
@@ -336,6 +337,7 @@ impl Books {
             ("payments that count", kept.counted, counted.counted),
             ("payments that are not deep enough", kept.shallow, counted.shallow),
             ("wishes for refunds", kept.wishes, counted.wishes),
+            ("coins of unproven transactions", kept.unproven_coins, counted.unproven_coins),
         ] {
             if kept != counted {
                 check.differ(format!(
@@ -386,7 +388,7 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     }
     for coin in &it.coins {
         let name = format!("its coin {} of {} satoshis", coin.vout, coin.satoshis);
-        let is_free = it.state.can_be_spent() && coin.spender.is_none();
+        let is_free = it.can_be_spent && coin.spender.is_none();
         if coin.is_spendable != (is_free && !coin.is_immature) {
             let not = if coin.is_spendable { "" } else { "not " };
             found.push(format!("{name} is {not}listed as spendable"));
@@ -398,7 +400,11 @@ fn differences_of(it: &LedgerTransaction, keys: &WalletKeys) -> Vec<String> {
     }
     let holds_coins =
         it.state.spends() || (it.state.is_open() && matches!(it.purpose, Purpose::Outgoing(_)));
-    if holds_coins && it.spends.iter().any(|spend| spend.spender != Some(it.number)) {
+    // Of two rivals only one holds the coin.
+    if holds_coins
+        && !it.has_rival
+        && it.spends.iter().any(|spend| spend.spender != Some(it.number))
+    {
         found.push(
             "a coin that it spends is recorded as spent by another transaction, or as not spent"
                 .to_owned(),

@@ -231,6 +231,11 @@ pub(crate) async fn run<P: Place>() {
     )
     .await;
     check::<P>("rivals come back with their block", rivals::reorganised).await;
+    check::<P>("no word takes a coin of the wallet from its holder", rivals::of_a_payment).await;
+    check::<P>("a payment is cancelled by a block", rivals::cancelled_by_a_block).await;
+    check::<P>("a payment is mined beside its cancellation", rivals::mined_in_spite).await;
+    check::<P>("a coin goes on to the next of its rivals", rivals::of_a_refused_payment).await;
+    check::<P>("strangers' coins are spent once they are mined", rivals::spendable).await;
     check::<P>("a node excludes rivals", rivals::judged).await;
     check::<P>(
         "a transaction with very many coins counts once it is mined",

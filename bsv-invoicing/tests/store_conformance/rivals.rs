@@ -1,18 +1,22 @@
 //! Transactions that spend one coin, and the word of services about them.
 
+use bsv_invoicing::coins::{Holding, Holdings};
+use bsv_invoicing::ledger::items::{FoldLedger, LedgerCoin, LedgerItem, LedgerTotals};
 use bsv_invoicing::ledger::queries::{GetBalance, GetFigures, GetReceivedSum, GetRecord};
 use bsv_invoicing::ledger::{
     CheckedProof, Evidence, ForgetBlock, Mine, NoteRival, Offer, See, ShownPlace, Sighting,
 };
 use bsv_invoicing::receiving::{IncomingPayment, IncomingState};
+use bsv_invoicing::sending::OutgoingState;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::TransactionState::{
-    self, Contested, Displaced, Mined, Seen, Waiting,
+    self, Cancelled, Contested, Displaced, Mined, Offered, Refused, Seen, Waiting,
 };
 use bsv_tx::{OutPoint, Transaction, TxIn, Txid};
 
 use super::making::*;
 use super::noticed::{block, notice, paying_invoices, shown};
+use super::refunds::refund;
 use super::*;
 
 pub(super) const WORD: Sighting = Sighting { is_fee_sufficient: true, evidence: Evidence::Word };
@@ -176,4 +180,169 @@ pub(super) async fn very_many_coins(store: &impl WalletStore) {
     }
     assert_eq!(store.incoming(2).await.unwrap()[0].state, IncomingState::Waiting);
     assert_eq!(store.get(GetBalance).await.unwrap(), SATOSHIS);
+}
+
+/// What the books hold agrees with what they keep about it.
+pub(super) async fn audited(store: &impl WalletStore) {
+    let step = |(kept, differences): &mut (LedgerTotals, Vec<String>), item| match item {
+        LedgerItem::Transaction(it) => {
+            kept.unproven_coins += it.unproven_coins;
+            for coin in &it.coins {
+                kept.spendable += u64::from(coin.is_spendable);
+                let is_free = it.can_be_spent && coin.spender.is_none() && !coin.is_immature;
+                kept.holdings = add(kept.holdings, coin);
+                if is_free != coin.is_spendable {
+                    differences.push(format!("output {} of {}", coin.vout, it.number));
+                }
+            }
+        }
+        LedgerItem::Invoice(it) => {
+            if it.received != it.recounted || !it.is_listed {
+                differences.push(format!("{it:?}"));
+            }
+        }
+        LedgerItem::Totals(it) => {
+            let of = |it: &LedgerTotals| (it.spendable, it.unproven_coins, it.holdings.balance());
+            if of(&it) != of(kept) || it.holdings.reserved != kept.holdings.reserved {
+                differences.push(format!("{it:?}, and {kept:?}"));
+            }
+        }
+    };
+    let start = (LedgerTotals::default(), Vec::new());
+    let (_, differences) = store.list(FoldLedger { start, step }).await.unwrap();
+    assert_eq!(differences, Vec::<String>::new());
+}
+
+fn add(holdings: Holdings, coin: &LedgerCoin) -> Holdings {
+    let mut sums = holdings;
+    match coin.holding {
+        Some(Holding::Reserved) => sums.reserved += coin.satoshis,
+        Some(Holding::Waiting) | None => {}
+        Some(_) => sums.confirmed += coin.satoshis,
+    }
+    sums
+}
+
+/// A payment by the wallet that spends its only coin, and a stranger's transaction that spends that
+/// coin too. Returns the number of the payment, and those of both transactions.
+async fn with_stranger(store: &impl WalletStore) -> (u64, [u64; 2]) {
+    shown(store, 2).await;
+    let coin = paying_invoices(&[(1, SATOSHIS)], 1);
+    notice(store, &coin, block(7), 1).await;
+    let payment = pay(store, outgoing("payee", 900)).await.unwrap().number;
+    let mut strangers = paying_invoices(&[(2, SATOSHIS)], 2);
+    strangers.inputs[0].previous_output = OutPoint { txid: coin.txid(), vout: 0 };
+    notice(store, &strangers, ShownPlace::Mempool(WORD), 6).await;
+    let strangers = store.incoming(2).await.unwrap()[0].number;
+    (payment, [transaction_of(store, payment).await, strangers])
+}
+
+/// The transaction that holds the output 0 of the first one.
+async fn spender(store: &impl WalletStore) -> Option<u64> {
+    let step = |spender: &mut Option<u64>, item| match item {
+        LedgerItem::Transaction(it) if it.number == 1 => {
+            *spender = it.coins[0].spender.as_ref().map(|it| it.number);
+        }
+        _ => {}
+    };
+    store.list(FoldLedger { start: None, step }).await.unwrap()
+}
+
+async fn outgoing_state(store: &impl WalletStore, payment: u64) -> OutgoingState {
+    store.outgoing(payment).await.unwrap().unwrap().0.state
+}
+
+/// Services tell of a stranger's transaction that spends a coin of a payment by the wallet. The payment
+/// keeps its state and the coin, and a block decides.
+pub(super) async fn of_a_payment(store: &impl WalletStore) {
+    let (payment, [own, strangers]) = with_stranger(store).await;
+    assert_eq!((state(store, own).await, state(store, strangers).await), (Offered, Waiting));
+    assert_eq!(spender(store).await, Some(own));
+    audited(store).await;
+    assert_eq!(told(store, own, WORD, 7).await, Waiting);
+    assert_eq!(outgoing_state(store, payment).await, OutgoingState::Waiting);
+    assert_eq!(told(store, strangers, WORD, 7).await, Waiting);
+    audited(store).await;
+    mined(store, strangers, 8, 8).await;
+    assert_eq!((state(store, own).await, spender(store).await), (Displaced, Some(strangers)));
+    audited(store).await;
+    assert_eq!(told(store, own, WORD, 9).await, Waiting);
+    assert_eq!(spender(store).await, Some(strangers), "a block holds its spender");
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+    audited(store).await;
+}
+
+/// The payee refuses a payment by the wallet while services tell of another one that spends the coin:
+/// that one has it then. A block that holds the payment brings it back.
+pub(super) async fn of_a_refused_payment(store: &impl WalletStore) {
+    let (payment, [own, strangers]) = with_stranger(store).await;
+    store.refuse_by_payee(payment, "no", at(7)).await.unwrap();
+    assert_eq!((state(store, own).await, state(store, strangers).await), (Refused, Waiting));
+    assert_eq!(spender(store).await, Some(strangers));
+    audited(store).await;
+    mined(store, own, 8, 8).await;
+    assert_eq!((state(store, strangers).await, spender(store).await), (Displaced, Some(own)));
+    audited(store).await;
+}
+
+/// Services have taken the cancellation of a payment: it waits, and the payment keeps its state and its
+/// coins. Returns the numbers of the payment and of both transactions.
+async fn cancelling(store: &impl WalletStore) -> (u64, [u64; 2]) {
+    shown(store, 1).await;
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), block(7), 1).await;
+    let payment = pay(store, outgoing("payee", 900)).await.unwrap().number;
+    let own = transaction_of(store, payment).await;
+    let cancellation = take_back(store, payment, 0, at(20)).await.unwrap();
+    assert_eq!(told(store, cancellation, WORD, 21).await, Waiting);
+    let again = take_back(store, payment, 0, at(22)).await.unwrap();
+    assert_eq!(again, cancellation, "one cancellation is under way");
+    store.refuse_by_payee(payment, "no", at(22)).await.unwrap();
+    assert_eq!(state(store, own).await, Offered);
+    assert_eq!(outgoing_state(store, payment).await, OutgoingState::Cancelling);
+    assert_eq!(spender(store).await, Some(own));
+    let refused = store.reserve(outgoing("another", 100)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
+    audited(store).await;
+    (payment, [own, cancellation])
+}
+
+pub(super) async fn cancelled_by_a_block(store: &impl WalletStore) {
+    let (payment, [own, cancellation]) = cancelling(store).await;
+    mined(store, cancellation, 8, 23).await;
+    assert_eq!(outgoing_state(store, payment).await, OutgoingState::Cancelled);
+    assert_eq!((state(store, own).await, spender(store).await), (Cancelled, Some(cancellation)));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS);
+    audited(store).await;
+}
+
+pub(super) async fn mined_in_spite(store: &impl WalletStore) {
+    let (payment, [own, cancellation]) = cancelling(store).await;
+    mined(store, own, 8, 23).await;
+    assert_eq!(outgoing_state(store, payment).await, OutgoingState::Settled);
+    assert_eq!((state(store, cancellation).await, spender(store).await), (Displaced, Some(own)));
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS - 900);
+    audited(store).await;
+}
+
+/// A stranger's coin is spent once a block holds it, and the wallet's own change at once, unless its
+/// transaction has a rival.
+pub(super) async fn spendable(store: &impl WalletStore) {
+    invoices(store, 1).await;
+    let coin = offered(store, 1, 1, 1).await.number;
+    assert_eq!(told(store, coin, WORD, 2).await, Seen);
+    let refused = store.reserve(outgoing("payee", 400)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
+    assert_refused!(store.reserve(refund(1, 100)).await, Refusal::RefundMustWait(_));
+    audited(store).await;
+    mined(store, coin, 7, 3).await;
+    let first = pay(store, outgoing("payee", 400)).await.unwrap().number;
+    let first = transaction_of(store, first).await;
+    assert_eq!(told(store, first, WORD, 4).await, Seen);
+    let change = reserve(store, outgoing("another", 400)).await;
+    store.release(change.number).await.unwrap();
+    store.execute(NoteRival { transaction: first, now: at(5) }).await.unwrap();
+    assert_eq!(state(store, first).await, GONE);
+    let refused = store.reserve(outgoing("another", 400)).await;
+    assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
+    audited(store).await;
 }
