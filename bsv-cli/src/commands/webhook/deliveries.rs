@@ -174,7 +174,7 @@ pub(super) fn outcome(attempt: &Attempt) -> String {
     let came = match attempt.status {
         Some(status) => format!("status {status}"),
         None => match attempt.failure.as_deref() {
-            Some("connect") => "no connection".to_owned(),
+            Some("connect") => "unreachable".to_owned(),
             Some("tls") => "no TLS".to_owned(),
             Some("timeout") => "no answer".to_owned(),
             Some("answer") => "no HTTP answer".to_owned(),
