@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use bsv_minerid::Alias;
+use console::measure_text_width;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -22,7 +23,7 @@ impl Context {
         question: &str,
         done: &'static str,
     ) -> Result<(), CliError> {
-        self.ask_for(&format!("{effect} {question} [y/N] "), &["y", "Y", "yes"], done)
+        self.ask_for(effect, &format!("{question} [y/N] "), &["y", "Y", "yes"], done)
     }
 
     /// Says what would happen and asks for the alias, which nobody types out of habit.
@@ -32,11 +33,12 @@ impl Context {
         alias: &Alias,
         done: &'static str,
     ) -> Result<(), CliError> {
-        self.ask_for(&format!("{effect} Type the alias to continue: "), &[alias.as_str()], done)
+        self.ask_for(effect, "Type the alias to continue: ", &[alias.as_str()], done)
     }
 
     fn ask_for(
         &self,
+        effect: &str,
         question: &str,
         consenting: &[&str],
         done: &'static str,
@@ -47,7 +49,10 @@ impl Context {
         if !is_attended() {
             return Err(CliError::NeedsYes(done));
         }
-        match answer_to(question) {
+        // The question and its answer stand in one line.
+        let is_wide = |width| measure_text_width(effect) + 1 + measure_text_width(question) > width;
+        let gap = if self.width().is_some_and(is_wide) { "\n" } else { " " };
+        match answer_to(&format!("{}{gap}{question}", self.fitted(effect))) {
             Ok(answer) if consenting.contains(&answer.trim()) => Ok(()),
             Ok(_) | Err(_) => Err(CliError::NotConfirmed(done)),
         }

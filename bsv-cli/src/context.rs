@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use bsv_server::{Config, ConfigError, ConfigSources, Create};
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -56,8 +57,18 @@ impl Context {
         service_of(self.config()?, create, stores).await
     }
 
-    /// Prints a result: to programs as JSON, to people as lines of text.
+    /// Prints a result: to programs as JSON, to people as text whose lines fit the terminal.
     pub(crate) fn print(
+        &self,
+        json: impl Display,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        self.print_exactly(json, || self.fitted(&text()))
+    }
+
+    /// Prints a result like [`print`](Self::print), but leaves the lines of the text as they are. This
+    /// is for text that programs can read, too.
+    pub(crate) fn print_exactly(
         &self,
         json: impl Display,
         text: impl FnOnce() -> String,
@@ -69,11 +80,16 @@ impl Context {
         Ok(())
     }
 
+    /// The text with lines that fit the terminal.
+    pub(crate) fn fitted(&self, text: &str) -> String {
+        output::wrapped(text, self.width())
+    }
+
     /// Prints advice to people, besides the result.
     pub(crate) fn advise(&self, text: &str) -> Result<(), CliError> {
         match self.is_json || self.is_quiet {
             true => Ok(()),
-            false => Ok(output::print(&format!("{text}\n"))?),
+            false => Ok(output::print(&self.fitted(&format!("{text}\n")))?),
         }
     }
 
@@ -84,7 +100,7 @@ impl Context {
 
     /// The width that lines are made to fit, if any.
     pub(crate) fn width(&self) -> Option<usize> {
-        terminal_width().filter(|_| self.is_brief())
+        terminal_width(&Term::stdout()).filter(|_| self.is_brief())
     }
 
     /// Whether a person reads the result, and has not asked for everything in full.

@@ -7,11 +7,12 @@ use bsv_network::NodeError;
 use bsv_server::{ConfigError, MoveError, OpenError, RestoreError};
 use bsv_store::{ArchiveError, FileError, KeystoreError, LockError};
 use bsv_tx::BlockHash;
+use console::Term;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::commands::miner::scan::ScanError;
-use crate::output::{Colors, ERROR, HINT, painted, printable};
+use crate::output::{Colors, ERROR, HINT, painted, printable, terminal_width, wrapped};
 use crate::service::{ReachError, Refusal};
 
 /// Why a command failed.
@@ -169,10 +170,11 @@ impl CliError {
             eprintln!("{}", told_to_programs(self.code(), &message, hint));
             return;
         }
-        eprintln!("{} {message}", painted("bsv-cli:", ERROR, colors.stderr));
+        let mut told = format!("{} {message}\n", painted("bsv-cli:", ERROR, colors.stderr));
         if let Some(hint) = hint {
-            eprintln!("{} {hint}", painted("hint:", HINT, colors.stderr));
+            told += &format!("{} {hint}\n", painted("hint:", HINT, colors.stderr));
         }
+        eprint!("{}", wrapped(&told, terminal_width(&Term::stderr())));
     }
 }
 

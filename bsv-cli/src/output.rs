@@ -2,6 +2,7 @@
 
 mod table;
 mod time;
+mod wrap;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 pub(crate) use self::table::{Column, Table, short_key, terminal_width};
 pub(crate) use self::time::short_time;
+pub(crate) use self::wrap::wrapped;
 
 /// Prints a whole answer.
 pub(crate) fn print(text: &str) -> io::Result<()> {

@@ -97,7 +97,7 @@ impl RowsArguments {
         let rows =
             stored_rows(&config, wallet, range, self.limit.into()).map_err(ReachError::from)?;
         let rows: Vec<_> = rows.iter().map(|(key, row)| ShownRow::new(table, key, row)).collect();
-        context.print(json!(rows), || match rows.as_slice() {
+        context.print_exactly(json!(rows), || match rows.as_slice() {
             [] => "There is no such row\n".to_owned(),
             rows => rows.iter().map(ShownRow::line).collect(),
         })
@@ -160,11 +160,10 @@ fn describe(check: &BooksCheck) -> String {
             "bytes dropped: {bytes_dropped} of the transactions are kept without their bytes\n"
         ));
     }
+    let (proofs, of) = (counted(*proofs, "proof", "proofs"), counted(*blocks, "block", "blocks"));
     text += &match check.blocks_in_chain {
-        Some(count) => format!(
-            "{proofs} proofs of {blocks} blocks; {count} of these blocks are in the node's main chain\n"
-        ),
-        None => format!("{proofs} proofs of {blocks} blocks; no node was asked for these blocks\n"),
+        Some(count) => format!("{proofs} of {of}, {count} of them in the node's main chain\n"),
+        None => format!("{proofs} of {of}, for which no node was asked\n"),
     };
     text + &match check.searched_from {
         Some(height) => format!(

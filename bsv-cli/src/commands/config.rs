@@ -105,5 +105,5 @@ async fn check_backup(verdicts: &mut Verdicts, config: &Config) {
 
 fn show(context: &Context) -> Result<(), CliError> {
     let settings = ShownSettings::load(&context.sources)?;
-    context.print(settings.to_json(), || settings.to_toml())
+    context.print_exactly(settings.to_json(), || settings.to_toml())
 }

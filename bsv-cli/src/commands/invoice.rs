@@ -192,14 +192,15 @@ fn show(
     let shown = ShownInvoice { invoice, payment_url, page_url, received_satoshis, next };
     context.print(output::json(&shown), || {
         let Invoice { id, satoshis, state, .. } = &shown.invoice;
+        let paid_at = shown.invoice.payment_received_at.as_ref();
         let until = if state == "expired" { "expired" } else { "expires" };
         [
             format!("Invoice {id} of {satoshis} satoshis, {state}\n"),
             line("description", optional(shown.invoice.description.as_ref())),
             line("reference", optional(shown.invoice.reference.as_ref())),
-            line("created", &shown.invoice.created_at),
-            line(until, &shown.invoice.expires_at),
-            line("paid", optional(shown.invoice.payment_received_at.as_ref())),
+            line("created", context.time(&shown.invoice.created_at)),
+            line(until, context.time(&shown.invoice.expires_at)),
+            line("paid", optional(paid_at.map(|at| context.time(at)))),
             line("received", optional(shown.received_satoshis)),
             line("next", optional(shown.next.as_ref())),
             line("pay to", optional(payment_url)),

@@ -104,8 +104,8 @@ impl ShowArguments {
                 line("fee", payment.fee),
                 line("transaction", payment.txid),
                 line("block", optional(payment.block_height)),
-                line("created", payment.created_at),
-                line("expires", optional(payment.expires_at)),
+                line("created", context.time(&payment.created_at)),
+                line("expires", optional(payment.expires_at.map(|at| context.time(&at)))),
                 line("memo", payment.memo),
             ]
             .concat()

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::context::Context;
 use crate::error::CliError;
 use crate::files::STANDARD;
+use crate::output::counted;
 use crate::secret::{self, BackupPassphrase};
 
 #[derive(Debug, Args)]
@@ -62,10 +63,11 @@ impl RestoreArguments {
         let (created_at, keys) = (&restored.created_at, restored.keys);
         context.print(json!({ "createdAt": created_at, "keys": keys }), || {
             let dir = config.network_dir.display();
-            format!("The backup of {created_at} with {keys} keys is restored in {dir}\n")
+            let keys = counted(keys as u64, "key", "keys");
+            format!("The backup of {created_at} with {keys} is restored in {dir}\n")
         })?;
         context.advise(
-            "The books do not know what was paid or refunded after the backup. Before you pay or refund\n\
+            "The books do not know what was paid or refunded after the backup. Before you pay or refund \
              anything again, look for it in bsv-cli export, which says found for such transactions.\n\
              Webhooks, if there are any, are disabled: see bsv-cli webhook list.",
         )

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{elements, number, text};
+use crate::output::{elements, field, number};
 
 #[derive(Debug, Args)]
 pub(crate) struct SendArguments {
@@ -77,8 +77,8 @@ impl SendArguments {
             let (satoshis, fee) = (number(&sent, "satoshis"), number(&sent, "fee"));
             let mut said = format!("Sent {satoshis} satoshis at a fee of {fee}\n");
             for transaction in elements(&sent["transactions"]) {
-                let (txid, state) = (text(transaction, "txid"), text(transaction, "state"));
-                said.push_str(&format!("transaction {txid}, {state}\n"));
+                said.push_str(&field("transaction", &transaction["txid"]));
+                said.push_str(&field("state", &transaction["state"]));
             }
             said
         })

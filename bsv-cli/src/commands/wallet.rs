@@ -6,7 +6,7 @@ use hyper::Method;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, Column, counted, line, number, optional, printable, text};
+use crate::output::{self, Column, counted, field, line, number, optional, printable, text};
 use crate::service::Request;
 
 #[derive(Debug, Subcommand)]
@@ -244,7 +244,7 @@ impl FaucetArguments {
         drop(waiting);
         let paid = answer.value()?;
         context.print(&answer.body, || {
-            format!("The faucet has paid to {}\ntransaction {}\n", asked.url, text(&paid, "txid"))
+            format!("The faucet has paid to {}\n", asked.url) + &field("transaction", &paid["txid"])
         })
     }
 }

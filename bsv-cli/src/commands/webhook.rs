@@ -195,18 +195,19 @@ fn show(context: &Context, answer: &Answer) -> Result<(), CliError> {
     let webhook: Webhook = answer.read()?;
     context.print(&answer.body, || {
         let order = if webhook.in_order { "one event at a time" } else { "8 at once" };
+        let time = |at: Option<String>| at.map(|at| context.time(&at));
         [
             format!("Webhook {} is {}\n", webhook.id, webhook.state),
             line("url", webhook.url),
             line("types", webhook.types),
             line("description", webhook.description),
             line("sends", order),
-            line("created", webhook.created_at),
+            line("created", context.time(&webhook.created_at)),
             line("cursor", webhook.cursor),
             line("behind", webhook.behind),
-            line("last success", optional(webhook.last_success_at)),
-            line("failing", optional(webhook.failing_since)),
-            line("next attempt", optional(webhook.next_attempt_at)),
+            line("last success", optional(time(webhook.last_success_at))),
+            line("failing", optional(time(webhook.failing_since))),
+            line("next attempt", optional(time(webhook.next_attempt_at))),
         ]
         .concat()
     })
@@ -240,8 +241,8 @@ impl SecretArguments {
         let WebhookSecret { secret } = answer.read()?;
         context.print(&answer.body, || format!("{}\n", *secret))?;
         context.advise(&format!(
-            "This is the new secret of webhook {id}. It is not shown again. The previous secret also \
-             signs for another {grace_seconds} s."
+            "This is the new secret of webhook {id}. It is not shown again.\n\
+             The previous secret also signs for another {grace_seconds} s."
         ))
     }
 }

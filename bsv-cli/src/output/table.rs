@@ -88,9 +88,9 @@ const STATE: &str = "state";
 /// A terminal that reports a smaller width is not believed.
 const LEAST_WIDTH: usize = 20;
 
-/// The width of the terminal, if standard output is one and tells it.
-pub(crate) fn terminal_width() -> Option<usize> {
-    let (_, width) = Term::stdout().size_checked()?;
+/// The width of the terminal, if there is one and it tells it.
+pub(crate) fn terminal_width(terminal: &Term) -> Option<usize> {
+    let (_, width) = terminal.size_checked()?;
     Some(usize::from(width)).filter(|width| *width >= LEAST_WIDTH)
 }
 

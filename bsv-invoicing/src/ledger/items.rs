@@ -7,7 +7,7 @@ use crate::ledger::attention::needs_attention;
 use crate::ledger::coin_choice::place;
 use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
 use crate::ledger::figures::Figures;
-use crate::ledger::recount::{Standing, is_shallow};
+use crate::ledger::recount::{Standing, listed_as_shallow};
 use crate::ledger::refunds::lasting_refunds;
 use crate::ledger::rivals::listed_coins;
 use crate::ledger::rows::Order::{Ascending, Descending};
@@ -423,7 +423,7 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             from = maker.saturating_add(1);
             let record = rows.get::<Transactions>(&maker)?;
             let Some(record) = record else { continue };
-            let is_shallow = is_shallow(rows, number, maker, &record)?;
+            let is_shallow = listed_as_shallow(rows, (number, maker), &record)?.is_some();
             let Some(standing) = Standing::of(&record, is_shallow) else { continue };
             item.shallow += u64::from(is_shallow);
             item.recounted.add(standing, paid.satoshis, record.at >= invoice.expires_at);

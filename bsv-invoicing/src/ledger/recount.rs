@@ -9,6 +9,7 @@ use crate::ledger::rows::{
     Reorganisations, Shallow, WalletStoreError, Wishes,
 };
 use crate::model::event::EventKind;
+use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::settlement::{Counting, Received};
 use crate::model::transaction::{ShownAs, TransactionRecord, TransactionState};
@@ -114,41 +115,38 @@ pub(crate) struct Payment {
 }
 
 impl Books<'_> {
-    /// How a payment counts before and after a change of its transaction. What lies in a block that is
-    /// not deep enough for the invoice is listed as shallow from now on, and nothing else.
-    pub(crate) fn standings(
+    /// Lists a payment as one in a block that is not deep enough for the invoice: at the second height
+    /// instead of the first.
+    pub(crate) fn list_shallow(
         &mut self,
         payment: &Payment,
-        (before, after): (&TransactionRecord, &TransactionRecord),
-    ) -> Result<[Option<Standing>; 2], WalletStoreError> {
-        let key = |height| (height, payment.invoice, payment.transaction);
-        let was_shallow = is_shallow(&self.rows, payment.invoice, payment.transaction, before)?;
-        let shallow_at = self.shallow_block(payment.invoice, after)?;
-        if let Some(block) = before.state.block().filter(|_| was_shallow)
-            && shallow_at != Some(block.height)
-        {
-            self.rows.remove::<Shallow>(key(block.height))?;
+        [old, new]: [Option<u32>; 2],
+    ) -> Result<(), WalletStoreError> {
+        if old == new {
+            return Ok(());
         }
-        if let Some(height) = shallow_at {
+        let key = |height| (height, payment.invoice, payment.transaction);
+        if let Some(height) = old {
+            self.rows.remove::<Shallow>(key(height))?;
+        }
+        if let Some(height) = new {
             self.rows.put::<Shallow>(key(height), &())?;
         }
-        Ok([Standing::of(before, was_shallow), Standing::of(after, shallow_at.is_some())])
+        Ok(())
     }
 
-    /// The height of the block that holds a payment, if it is not deep enough for the invoice.
-    fn shallow_block(
+    /// The height of the block that holds a transaction, if it is not deep enough for this invoice.
+    pub(crate) fn shallow_height(
         &self,
-        invoice: u64,
+        invoice: &Invoice,
         record: &TransactionRecord,
     ) -> Result<Option<u32>, WalletStoreError> {
-        let Some(block) = record.state.block().filter(|_| self.rules.mined_blocks > 1) else {
-            return Ok(None);
-        };
-        let invoice = self.rows.get::<Invoices>(&invoice)?;
-        if !invoice.is_some_and(|invoice| self.rules.needs_block(invoice.satoshis)) {
+        let mined_blocks = self.rules.mined_blocks;
+        let Some(block) = record.state.block() else { return Ok(None) };
+        if mined_blocks <= 1 || !self.rules.needs_block(invoice.satoshis) {
             return Ok(None);
         }
-        let deep_at = block.height.saturating_add(self.rules.mined_blocks - 1);
+        let deep_at = block.height.saturating_add(mined_blocks - 1);
         let reorganised = self.rows.get::<Reorganisations>(&())?.unwrap_or_default();
         let is_deep = !reorganised.is_under_way && followed_height(&self.rows)? >= deep_at;
         Ok((!is_deep).then_some(block.height))
@@ -261,17 +259,15 @@ impl Books<'_> {
     }
 }
 
-/// Whether a payment is listed as one in a block that is not deep enough for the invoice.
-pub(crate) fn is_shallow(
+/// The height at which a payment is listed as one in a block that is not deep enough for the invoice.
+pub(crate) fn listed_as_shallow(
     rows: &dyn Engine,
-    invoice: u64,
-    number: u64,
+    (invoice, number): (u64, u64),
     record: &TransactionRecord,
-) -> Result<bool, WalletStoreError> {
-    match record.state.block() {
-        Some(block) => Ok(rows.get::<Shallow>(&(block.height, invoice, number))?.is_some()),
-        None => Ok(false),
-    }
+) -> Result<Option<u32>, WalletStoreError> {
+    let Some(block) = record.state.block() else { return Ok(None) };
+    let listed = rows.get::<Shallow>(&(block.height, invoice, number))?;
+    Ok(listed.map(|()| block.height))
 }
 
 /// Where the first payer who said so, and whose payment of the invoice counts, wants refunds.

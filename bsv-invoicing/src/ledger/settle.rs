@@ -4,7 +4,7 @@ use bsv_store::KeyEvent;
 
 use crate::ledger::attention::needs_attention;
 use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums};
-use crate::ledger::recount::Payment;
+use crate::ledger::recount::{Payment, Standing, listed_as_shallow};
 use crate::ledger::rows::{
     Damaged, Engine, Expiries, Incoming, Invoices, Marked, NewAuditEntry, Paid, ReceivedFor, Rules,
     WalletStoreError,
@@ -114,16 +114,20 @@ impl Books<'_> {
         was_in_flight: bool,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        let standings @ [old, new] = self.standings(payment, (before, after))?;
+        let number = payment.invoice;
+        // There is no invoice if its payment was recovered with the words alone.
+        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
+        let was_shallow_at = listed_as_shallow(&self.rows, (number, payment.transaction), before)?;
+        let shallow_at = self.shallow_height(&invoice, after)?;
+        self.list_shallow(payment, [was_shallow_at, shallow_at])?;
+        let old = Standing::of(before, was_shallow_at.is_some());
+        let new = Standing::of(after, shallow_at.is_some());
         let has_changed = old.map(|it| it.slot) != new.map(|it| it.slot) || was_in_flight;
         if !has_changed && old == new && payment.told.iter().all(Option::is_none) {
             return Ok(());
         }
-        let number = payment.invoice;
-        // There is no invoice if its payment was recovered with the words alone.
-        let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
         let late = after.at >= invoice.expires_at;
-        let [received_before, mut received] = self.recount(payment, standings, late)?;
+        let [received_before, mut received] = self.recount(payment, [old, new], late)?;
         let was_listed = needs_attention(&invoice, received_before);
         let sums = self.sums_after(&invoice, &mut received, has_changed)?;
         if received != received_before {

@@ -68,7 +68,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
     let session: &[(&[&str], i32, &str)] = &[
         (&["miner", "list"], 0, "There is no identity: make one with miner create\n"),
         (&["miner", "list", "--json"], 0, "[]\n"),
-        (&["generateminerid", "--name", "a"], 0, "Alias \"a\" has the new miner id KEY\n"),
+        (&["generateminerid", "--name", "a"], 0, "Alias \"a\" has the new miner id\n  KEY\n"),
         (&["generateminerid", "--name", "b", "--json"], 0, &fresh),
         (&["generateminerid", "--name", "a"], 1, exists),
         (&["generateminerid", "--name", "a", "--json"], 1, exists_json),
@@ -77,7 +77,7 @@ fn setting_up_reads_the_same_with_a_server_and_without_one() {
         (
             &["rotateminerid", "--name", "a"],
             0,
-            "Alias \"a\" now has the miner id KEY\n\
+            "Alias \"a\" now has the miner id\n  KEY\n\
              The identity's next block announces the rotation. Earlier backups lack the new key.\n",
         ),
         (&["rotateminerid", "--name", "b", "--json"], 0, &(rotated.clone() + "\n")),

@@ -195,9 +195,12 @@ fn in_a_terminal_rows_are_single_lines_and_elsewhere_whole() {
         assert_eq!(table.lines().count(), 2, "{table}");
         assert!(table.contains('\u{2026}'), "{table}");
     }
-    let exact = site.cli_json(&["invoice", "list"])[0]["expiresAt"].as_str().unwrap().to_owned();
-    assert!(!shown(&["invoice", "list"]).contains(&exact));
-    assert!(shown(&["invoice", "list", "-v"]).contains(&exact));
+    let invoice = site.cli_json(&["invoice", "list"])[0].take();
+    let (id, exact) = (invoice["id"].as_str().unwrap(), invoice["expiresAt"].as_str().unwrap());
+    for arguments in [&["invoice", "list"][..], &["invoice", "show", id]] {
+        assert!(!shown(arguments).contains(exact), "{arguments:?}");
+        assert!(shown(&[arguments, &["-v"]].concat()).contains(exact), "{arguments:?}");
+    }
     let status = shown(&["status", "--color", "never"]);
     assert!(status.contains(&key[..8]) && !status.contains(&key), "{status}");
     for line in shown(&["event", "list"]).lines().filter(|line| !line.contains("words")) {
@@ -205,6 +208,16 @@ fn in_a_terminal_rows_are_single_lines_and_elsewhere_whole() {
     }
     for whole in [shown(&["miner", "list", "-v"]), site.cli_ok(&["miner", "list"])] {
         assert!(whole.contains(&key), "{whole}");
+    }
+    for arguments in [
+        &["miner", "create", "other", "--protocol", "1.0"][..],
+        &["miner", "show", "pool"],
+        &["miner", "rotate", "pool"],
+        &["invoice", "refund", id],
+        &["wallet", "rescan", "--from-height", "1"],
+    ] {
+        let text = shown(arguments);
+        assert!(text.lines().all(|line| line.trim_end().chars().count() <= 80), "{text}");
     }
 }
 

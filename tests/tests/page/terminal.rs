@@ -45,7 +45,7 @@ fn a_terminal_shows_the_page_as_a_code() {
     colored.cli_ok(&["init"]);
     let (_, shown, _) = Terminal::start_of_width(&colored, &CREATE, 80).end();
     assert!(
-        shown.contains("\u{1b}[97m\u{1b}[40m█"),
+        shown.contains("\u{1b}[38;5;231m\u{1b}[48;5;16m█"),
         "light on dark, whatever the colours are: {shown:?}"
     );
 

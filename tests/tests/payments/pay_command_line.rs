@@ -207,7 +207,7 @@ fn the_faucet_pays_up_to_its_limit() {
         let said = site.cli_ok(&["wallet", "faucet", &most.url()]);
         let paid = most.paid_with();
         let expected =
-            format!("The faucet has paid to {}\ntransaction {}", most.url(), paid.txid());
+            format!("The faucet has paid to {}\ntransaction  {}", most.url(), paid.txid());
         assert_eq!(said, expected);
         assert!(paid.outputs.iter().any(|output| output.satoshis == 100_000));
         assert_eq!(most.requests("POST")[0].json()["memo"], "from the faucet");

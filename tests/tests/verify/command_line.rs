@@ -59,9 +59,10 @@ fn without_a_node_a_block_is_verified_from_files_and_arguments() {
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
     let id = keys.miner_id.public_key().to_string();
     for line in [
-        &format!("Block {} at height {HEIGHT}: a valid miner identity", block.header.block_hash()),
-        &format!("miner id               {id}"),
-        "name                   a pool",
+        "A valid miner identity",
+        &format!("block        {}\nheight       {HEIGHT}\n", block.header.block_hash()),
+        &format!("miner id     {id}"),
+        "name         a pool",
         "By this block alone, nodes take it.",
         "output 1, protocol 1.0",
         "  document-signature         holds",
@@ -116,7 +117,7 @@ fn without_a_node_a_block_is_verified_from_files_and_arguments() {
         &coinbase,
     ]);
     assert_eq!(done.code, 1);
-    assert!(done.stdout.contains(": no miner identity\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("No miner identity\n"), "{}", done.stdout);
 }
 
 #[test]
@@ -179,14 +180,14 @@ fn blocks_of_a_node_are_found_by_hash_and_height() {
     let done = verify(&wrong.to_string());
     assert_eq!(done.code, 1);
     for line in [
-        "no valid miner identity",
+        "No valid miner identity",
         "By this block alone, nodes take it.",
         "FAILS, but nodes take it: the document is for height",
     ] {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     let done = verify(&empty.to_string());
-    assert_eq!((done.code, done.stdout.contains("no miner identity")), (1, true), "{done:?}");
+    assert_eq!((done.code, done.stdout.contains("No miner identity")), (1, true), "{done:?}");
     let done = verify(&old.to_string());
     assert_eq!(done.code, 0, "{done:?}");
     let unknown = "  vctx                       not checked: whether";

@@ -1,15 +1,17 @@
 //! QR codes in a terminal.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::{Ansi256Color, Color, Style};
 use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::output::painted;
 
 /// The margin that readers need, in modules (ISO/IEC 18004).
 const MARGIN: i32 = 4;
-/// Light blocks on a dark ground, whatever the colours of the terminal.
-const LIGHT_ON_DARK: Style =
-    AnsiColor::BrightWhite.on_default().bg_color(Some(anstyle::Color::Ansi(AnsiColor::Black)));
+/// White blocks on a black ground. Themes of terminals leave these colours as they are; what they call
+/// bright white may be grey.
+const WHITE_ON_BLACK: Style = Style::new()
+    .fg_color(Some(Color::Ansi256(Ansi256Color(231))))
+    .bg_color(Some(Color::Ansi256(Ansi256Color(16))));
 
 /// The QR code of a text, with two modules in each character. The light modules are blocks, since
 /// most terminals are dark. Empty if the text is too long for a QR code.
@@ -23,7 +25,7 @@ pub(super) fn code(text: &str, is_colored: bool) -> String {
             [true, false] => '▄',
             [true, true] => ' ',
         });
-        painted(&blocks.collect::<String>(), LIGHT_ON_DARK, is_colored) + "\n"
+        painted(&blocks.collect::<String>(), WHITE_ON_BLACK, is_colored) + "\n"
     };
     places().step_by(2).map(line).collect()
 }

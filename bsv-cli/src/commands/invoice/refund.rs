@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
+use crate::output::{line, printable};
 
 #[derive(Debug, Args)]
 pub(crate) struct RefundArguments {
@@ -36,7 +37,7 @@ impl RefundArguments {
             asked["dryRun"] = json!(true);
             let answer = service.post(&path, &asked).await?;
             let RefundPreview { satoshis, to, fee, .. } = answer.read()?;
-            let shown = crate::output::printable(&to);
+            let shown = printable(&to);
             let effect =
                 format!("{satoshis} satoshis are refunded to {shown}, and the fee is {fee}");
             if self.dry_run {
@@ -51,7 +52,9 @@ impl RefundArguments {
         drop(waiting);
         let Outgoing { satoshis, fee, txid, state, .. } = answer.read()?;
         context.print(&answer.body, || {
-            format!("Refunded {satoshis} satoshis at a fee of {fee}\ntransaction {txid}, {state}\n")
+            format!("Refunded {satoshis} satoshis at a fee of {fee}\n")
+                + &line("transaction", txid)
+                + &line("state", state)
         })
     }
 }

@@ -160,7 +160,7 @@ impl ContactArguments {
         };
         let answer = service.post(path, body).await?;
         let whole = answer.value()?;
-        context.print(&answer.body, || printable_json(&format!("{whole:#}\n")))
+        context.print_exactly(&answer.body, || printable_json(&format!("{whole:#}\n")))
     }
 }
 

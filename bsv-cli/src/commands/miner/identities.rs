@@ -49,10 +49,10 @@ impl CreateArguments {
         let answer = keystore.post(context, &mut service, path, identity).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
-            let made =
-                format!("Alias \"{alias}\" has the new miner id {}\n", text(&identity, "minerId"));
+            let key = text(&identity, "minerId");
+            let made = format!("Alias \"{alias}\" has the new miner id\n  {key}\n");
             match identity["revocationKey"].as_str() {
-                Some(key) => format!("{made}Its revocation key is {key}\n"),
+                Some(key) => format!("{made}Its revocation key is\n  {key}\n"),
                 None => made,
             }
         })

@@ -76,7 +76,7 @@ impl RotateArguments {
         let answer = service.post(format!("/control/minerids/{alias}/rotate"), how).await?;
         let identity = answer.value()?;
         context.print(&answer.body, || {
-            format!("Alias \"{alias}\" now has the miner id {}\n", text(&identity, "minerId"))
+            format!("Alias \"{alias}\" now has the miner id\n  {}\n", text(&identity, "minerId"))
         })?;
         context.advise(
             "The identity's next block announces the rotation. Earlier backups lack the new key.",
@@ -94,7 +94,7 @@ impl RotateRevocationKeyArguments {
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let key = text(&identity, "revocationKey");
-            format!("Alias \"{alias}\" now has the revocation key {key}\n")
+            format!("Alias \"{alias}\" now has the revocation key\n  {key}\n")
         })?;
         context.advise("The identity's next block announces the new key.")
     }
@@ -129,7 +129,7 @@ impl UpgradeArguments {
         let identity = answer.value()?;
         context.print(&answer.body, || {
             let key = text(&identity, "revocationKey");
-            format!("Alias \"{alias}\" is of protocol 1.0 now, with the revocation key {key}\n")
+            format!("Alias \"{alias}\" is of protocol 1.0 now, with the revocation key\n  {key}\n")
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, text};
+use crate::output::{self, field, text};
 use crate::revocation_keystore::RevocationKeystore;
 use crate::shared_arguments::Name;
 
@@ -142,17 +142,18 @@ impl Revoked {
 
     fn describe(self, alias: &Alias, identity: &Value) -> String {
         match self {
-            Self::Vctx => format!(
-                "Alias \"{alias}\" is revoked\nIts VCTx {} is spent by transaction {}\n",
-                text(&identity["vctx"], "outpoint"),
-                text(&identity["vctx"], "txid")
-            ),
-            Self::BackTo(_) => format!(
-                "The miner ids of alias \"{alias}\" are revoked back to {}, and the node has been \
-                 told\nIt now has the miner id {}\n",
-                text(identity, "compromisedMinerId"),
-                text(identity, "minerId")
-            ),
+            Self::Vctx => [
+                format!("Alias \"{alias}\" is revoked\n"),
+                field("VCTx", &identity["vctx"]["outpoint"]),
+                field("spent by", &identity["vctx"]["txid"]),
+            ]
+            .concat(),
+            Self::BackTo(_) => [
+                format!("Miner ids of alias \"{alias}\" are revoked, and the node has been told\n"),
+                field("back to", &identity["compromisedMinerId"]),
+                field("new miner id", &identity["minerId"]),
+            ]
+            .concat(),
             Self::All => format!(
                 "All miner ids of alias \"{alias}\" are revoked, and the node has been told\n"
             ),

@@ -208,8 +208,11 @@ impl<'c> Scan<'c> {
     }
 
     fn print(&self, text: &str) -> Result<(), CliError> {
-        let print = if self.context.is_json { output::print_json } else { output::print };
-        Ok(self.bar.suspend(|| print(text))?)
+        let print = || match self.context.is_json {
+            true => output::print_json(text),
+            false => output::print(&self.context.fitted(text)),
+        };
+        Ok(self.bar.suspend(print)?)
     }
 
     fn node_failed(&self, source: NodeError) -> CliError {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::context::{Context, Stores};
 use crate::error::CliError;
-use crate::output::{self, number, text};
+use crate::output::{self, field, line, number, text};
 use crate::shared_arguments::Name;
 
 #[derive(Debug, Args)]
@@ -93,10 +93,9 @@ impl Sweep<'_> {
                 Some("inMempool") => "the node has it",
                 _ => "the node does not show it yet: run this command again",
             };
-            format!(
-                "Sent {satoshis} satoshis to {to}\ntransaction {}, {state}\n",
-                text(&swept, "txid")
-            )
+            format!("Sent {satoshis} satoshis to {to}\n")
+                + &field("transaction", &swept["txid"])
+                + &line("state", state)
         })
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::CliError;
-use crate::output::{self, printable};
+use crate::output::{self, optional, printable};
 use crate::shared_arguments::height;
 
 #[derive(Debug, Args)]
@@ -178,8 +178,9 @@ async fn known_ids(node: &NodeRpc, claim: Option<&Claim>) -> Result<Option<Known
 
 /// The report for people.
 fn describe(report: &Report, in_main_chain: Option<bool>, known: Option<KnownIds>) -> String {
-    let height = report.height.map(|height| format!(" at height {height}")).unwrap_or_default();
-    let mut text = format!("Block {}{height}: {}\n", report.block, in_words(report));
+    let mut text = format!("{}\n", in_words(report));
+    text.push_str(&output::line("block", report.block));
+    text.push_str(&output::line("height", optional(report.height)));
     if in_main_chain == Some(false) {
         text.push_str("The block is not in the main chain.\n");
     }
@@ -214,30 +215,29 @@ fn taken_in_words(report: &Report, known: Option<KnownIds>) -> &'static str {
 
 fn in_words(report: &Report) -> &'static str {
     match report.verdict() {
-        Verdict::Valid => "a valid miner identity",
-        Verdict::Invalid => "no valid miner identity",
-        Verdict::Undecided => "a miner identity that could not be fully checked",
-        Verdict::NoIdentity => "no miner identity",
+        Verdict::Valid => "A valid miner identity",
+        Verdict::Invalid => "No valid miner identity",
+        Verdict::Undecided => "A miner identity that could not be fully checked",
+        Verdict::NoIdentity => "No miner identity",
     }
 }
 
 fn claimed(claim: &Claim) -> String {
-    let mut text = format!("miner id               {}\n", claim.miner_id);
-    let mut field = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            text.push_str(&format!("{name:<23}{}\n", printable(&value)));
-        }
-    };
     let is_rotation = claim.previous_miner_id != claim.miner_id;
-    field("previous miner id", is_rotation.then(|| claim.previous_miner_id.to_string()));
-    field("name", claim.name.clone());
-    if let Some(keys) = claim.revocation_keys {
-        field("revocation key", Some(keys.current.to_string()));
-        field("previous one", keys.is_roll().then(|| keys.previous.to_string()));
-    }
-    field("revokes back to", claim.compromised_miner_id.clone());
-    field("VCTx", claim.vctx.map(|vctx| vctx.to_string()));
-    text
+    let keys = claim.revocation_keys;
+    [
+        output::line("miner id", claim.miner_id),
+        output::line("previous id", optional(is_rotation.then_some(claim.previous_miner_id))),
+        output::line("name", optional(claim.name.as_ref())),
+        output::line("revocation", optional(keys.map(|keys| keys.current))),
+        output::line(
+            "previous key",
+            optional(keys.filter(|keys| keys.is_roll()).map(|keys| keys.previous)),
+        ),
+        output::line("compromised", optional(claim.compromised_miner_id.as_ref())),
+        output::line("VCTx", optional(claim.vctx)),
+    ]
+    .concat()
 }
 
 fn line(finding: &Finding) -> String {

@@ -75,7 +75,7 @@ impl ListArguments {
         if let Some(number) = number {
             let answer = service.get(format!("{list}/{number}")).await?;
             let delivery: Delivery = answer.read()?;
-            return context.print(&answer.body, || describe(&delivery));
+            return context.print(&answer.body, || describe(context, &delivery));
         }
         let is_any = state.is_none();
         let state = state.map(|state| format!("&state={state}")).unwrap_or_default();
@@ -150,16 +150,20 @@ fn table(context: &Context, deliveries: &[Delivery], is_any: bool) -> String {
 }
 
 /// A delivery with its attempts, the earliest first.
-fn describe(delivery: &Delivery) -> String {
+fn describe(context: &Context, delivery: &Delivery) -> String {
     let mut described = [
         format!("Delivery of event {} is {}\n", delivery.number, delivery.state),
         line("event", &delivery.event_id),
         line("type", &delivery.r#type),
-        line("next attempt", optional(delivery.next_attempt_at.as_ref())),
+        line(
+            "next attempt",
+            optional(delivery.next_attempt_at.as_ref().map(|at| context.time(at))),
+        ),
     ]
     .concat();
     for attempt in &delivery.attempts {
-        let text = [attempt.at.clone(), outcome(attempt), printable(&attempt.answer)].join("  ");
+        let text =
+            [context.time(&attempt.at), outcome(attempt), printable(&attempt.answer)].join("  ");
         described.push_str(&format!("{}\n", text.trim_end()));
     }
     described
@@ -169,7 +173,15 @@ fn describe(delivery: &Delivery) -> String {
 pub(super) fn outcome(attempt: &Attempt) -> String {
     let came = match attempt.status {
         Some(status) => format!("status {status}"),
-        None => optional(attempt.failure.as_ref()),
+        None => match attempt.failure.as_deref() {
+            Some("connect") => "unreachable".to_owned(),
+            Some("tls") => "no TLS".to_owned(),
+            Some("timeout") => "no answer".to_owned(),
+            Some("answer") => "no HTTP answer".to_owned(),
+            Some("dns") => "no such host".to_owned(),
+            Some("blocked-address") => "the address is not allowed".to_owned(),
+            other => optional(other),
+        },
     };
     format!("{came} after {} ms", attempt.milliseconds)
 }
