@@ -90,7 +90,7 @@ fn measure(comparison: &mut Comparison<'_>) {
 fn store(directory: &Path) -> PathBuf {
     let path = directory.join("regtest");
     let file = open(&path).unwrap();
-    let genesis = *file.chain().header_at(0).unwrap();
+    let genesis = file.chain().header_at(0).unwrap();
     file.extend(&regtest(genesis, STORED, 1), u64::MAX).unwrap();
     path
 }

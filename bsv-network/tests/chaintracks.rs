@@ -271,7 +271,7 @@ async fn a_branch_that_begins_deep_is_followed() {
     let directory = tempfile::tempdir().unwrap();
     let (path, network) = (directory.path().join("headers"), Network::Regtest);
     let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
-    let genesis = *file.chain().header_at(0).unwrap();
+    let genesis = file.chain().header_at(0).unwrap();
     // The locator leads to a block far below the fork, so that many known headers come first.
     let common = regtest(genesis, 8_000, 1);
     file.extend(&common, NOW).unwrap();
@@ -312,7 +312,7 @@ async fn headers_are_behind_while_those_of_a_source_are_ahead_of_the_clock() {
         let directory = tempfile::tempdir().unwrap();
         let (path, network) = (directory.path().join("headers"), Network::Regtest);
         let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
-        let genesis = *file.chain().header_at(0).unwrap();
+        let genesis = file.chain().header_at(0).unwrap();
         let mut branch = [vec![genesis], regtest(genesis, 3, 1)].concat();
         branch[3].time = now + seconds;
         while !branch[3].has_proof_of_work() {

@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
     if tip.height > 0 {
         assert_eq!(kept, bytes[..kept.len()]);
     }
-    let last = *file.chain().header_at(tip.height).unwrap();
+    let last = file.chain().header_at(tip.height).unwrap();
     assert_eq!(last.block_hash(), tip.hash);
     let mut next = BlockHeader {
         version: 4,

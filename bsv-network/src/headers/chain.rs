@@ -1,9 +1,10 @@
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
-use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Network};
+use bsv_tx::{BlockHash, BlockHeader, MerkleRoot, Network, sha256d};
+use hashbrown::HashTable;
 
 use super::checkpoint::Checkpoint;
-use super::rules::{Ancestors, HeaderError, HeaderRules, MOST_AHEAD, median_time, work};
+use super::rules::{Ancestor, Ancestors, HeaderError, HeaderRules, MOST_AHEAD, median_time, work};
 
 /// Valid headers from a checkpoint on, and the branch of them with most work. Of two branches with
 /// the same work the first one seen stays.
@@ -12,7 +13,11 @@ pub struct HeaderChain {
     rules: HeaderRules,
     /// In the order of their arrival: each one comes after its parent.
     headers: Vec<Known>,
-    by_hash: HashMap<BlockHash, u32>,
+    /// The place in `headers` of each one, found by its hash.
+    by_hash: HashTable<u32>,
+    hasher: RandomState,
+    /// The parent of the first header.
+    before: BlockHash,
     /// The place in `headers` of each header of the best branch, the lowest first.
     best: Vec<u32>,
     /// The height of the first header in `best`.
@@ -23,10 +28,14 @@ pub struct HeaderChain {
     begins_with_hash: bool,
 }
 
-/// A header in its chain.
+/// A header in its chain, which has the hash of its parent.
 #[derive(Clone, Debug)]
 struct Known {
-    header: BlockHeader,
+    version: i32,
+    merkle_root: MerkleRoot,
+    time: u32,
+    bits: u32,
+    nonce: u32,
     hash: BlockHash,
     height: u32,
     /// The place of the parent. The first header names itself.
@@ -79,10 +88,12 @@ pub struct Extended {
 /// Blocks of a chain, the highest first, from which a source finds where its chain parts from ours.
 pub type Locator = Vec<(u32, BlockHash)>;
 
+const NO_HASH: BlockHash = BlockHash::from_bytes([0; 32]);
+
 /// In place of a checkpoint's header of which only the hash is known. Nobody reads it.
 const UNKNOWN: BlockHeader = BlockHeader {
     version: 0,
-    previous_block: BlockHash::from_bytes([0; 32]),
+    previous_block: NO_HASH,
     merkle_root: MerkleRoot::from_bytes([0; 32]),
     time: 0,
     bits: 0,
@@ -104,7 +115,9 @@ impl HeaderChain {
         let mut chain = Self {
             rules: HeaderRules::of(network),
             headers: Vec::new(),
-            by_hash: HashMap::new(),
+            by_hash: HashTable::new(),
+            hasher: RandomState::new(),
+            before: checkpoint.window.first().map_or(NO_HASH, |first| first.previous_block),
             best: Vec::new(),
             lowest: checkpoint.lowest(),
             checkpoint: checkpoint.height(),
@@ -116,12 +129,13 @@ impl HeaderChain {
         let mut total = checkpoint.work.saturating_sub(of_window);
         for header in &checkpoint.window {
             total += own_work(header);
-            let place = chain.insert(*header, header.block_hash(), height, total);
+            let parent = chain.best.last().copied().unwrap_or_default();
+            let place = chain.insert(header, header.block_hash(), height, parent, total);
             chain.best.push(place);
             height += 1;
         }
         if chain.begins_with_hash {
-            let place = chain.insert(UNKNOWN, checkpoint.hash(), height, total);
+            let place = chain.insert(&UNKNOWN, checkpoint.hash(), height, 0, total);
             chain.best.push(place);
         }
         chain
@@ -130,7 +144,7 @@ impl HeaderChain {
     /// The last block of the best branch.
     pub fn tip(&self) -> Tip {
         let last = &self.headers[self.tip_place()];
-        let time = (!self.is_unknown(self.tip_place())).then_some(last.header.time);
+        let time = (!self.is_unknown(self.tip_place())).then_some(last.time);
         Tip { height: last.height, hash: last.hash, time }
     }
 
@@ -154,14 +168,20 @@ impl HeaderChain {
 
     /// The header at a height of the best branch. `None` above the tip and below the first header
     /// whose bytes are known.
-    pub fn header_at(&self, height: u32) -> Option<&BlockHeader> {
+    pub fn header_at(&self, height: u32) -> Option<BlockHeader> {
         let place = self.place_at(height)?;
-        (!self.is_unknown(place)).then(|| &self.headers[place].header)
+        if self.is_unknown(place) {
+            return None;
+        }
+        let Known { version, merkle_root, time, bits, nonce, parent, .. } = self.headers[place];
+        let previous_block =
+            if place == 0 { self.before } else { self.headers[parent as usize].hash };
+        Some(BlockHeader { version, previous_block, merkle_root, time, bits, nonce })
     }
 
     /// The height of a block, if the best branch has it.
     pub fn height_of(&self, hash: &BlockHash) -> Option<u32> {
-        let place = *self.by_hash.get(hash)? as usize;
+        let place = self.place_of(hash)? as usize;
         let height = self.headers[place].height;
         (self.place_at(height) == Some(place)).then_some(height)
     }
@@ -169,7 +189,7 @@ impl HeaderChain {
     /// How the best branch has changed since it had this tip. `None` if the block is unknown, or on a
     /// branch that is forgotten: then what follows the checkpoint may have changed.
     pub fn change_since(&self, tip: &BlockHash) -> Option<Change> {
-        let place = *self.by_hash.get(tip)? as usize;
+        let place = self.place_of(tip)? as usize;
         let stays = self.headers[self.fork_of(place)].height;
         Some(Change { stays, left: self.headers[place].height - stays })
     }
@@ -177,8 +197,8 @@ impl HeaderChain {
     /// The blocks from which a source finds where its chain parts from the branch that ends with
     /// `hash`, or from the best branch if no header has that hash.
     pub fn locator(&self, hash: Option<BlockHash>) -> Locator {
-        let known = hash.and_then(|hash| self.by_hash.get(&hash));
-        let mut place = known.map_or(self.tip_place(), |place| *place as usize);
+        let known = hash.and_then(|hash| self.place_of(&hash));
+        let mut place = known.map_or(self.tip_place(), |place| place as usize);
         let mut locator = Vec::new();
         let mut step = 1;
         loop {
@@ -238,33 +258,40 @@ impl HeaderChain {
     /// Makes room for further headers.
     pub(super) fn reserve(&mut self, headers: usize) {
         self.headers.reserve_exact(headers);
-        self.by_hash.reserve(headers);
+        let key = |place: &u32| self.hasher.hash_one(self.headers[*place as usize].hash);
+        self.by_hash.reserve(headers, key);
         self.best.reserve_exact(headers);
     }
 
-    /// Takes headers that were judged before they were stored, each the child of the one before it,
-    /// until one does not follow or has no proof of work. Answers how many were taken.
-    pub(super) fn load(&mut self, headers: &[BlockHeader]) -> usize {
-        for (taken, header) in headers.iter().enumerate() {
-            let Known { hash: parent, height, work, .. } = self.headers[self.tip_place()];
-            let hash = header.block_hash();
-            let own = self.rules.proved_work(header, hash);
+    /// Takes encoded headers that were judged before they were stored, each the child of the one
+    /// before it, until one does not follow or has no proof of work. Answers how many were taken.
+    pub(super) fn load(&mut self, bytes: &[u8]) -> usize {
+        let encoded = bytes.chunks_exact(BlockHeader::LEN);
+        let count = encoded.len();
+        for (taken, bytes) in encoded.enumerate() {
+            let hash = BlockHash::from_bytes(sha256d(bytes));
+            let Ok(header) = BlockHeader::from_bytes(bytes) else { return taken };
+            let tip = self.tip_place();
+            let Known { hash: parent, height, work, .. } = self.headers[tip];
+            let own = self.rules.proved_work(&header, hash);
             let Some(own) = own.filter(|_| header.previous_block == parent) else { return taken };
-            let place = self.insert(*header, hash, height + 1, work.saturating_add(own));
+            let work = work.saturating_add(own);
+            let place = self.insert(&header, hash, height + 1, tip as u32, work);
             self.best.push(place);
         }
-        headers.len()
+        count
     }
 
     /// Takes one header. Answers its place, and the height of the last header of the best branch that
     /// stays, if the best branch changes.
     fn add(&mut self, header: &BlockHeader, now: u64) -> Result<(u32, Option<u32>), HeaderError> {
         let hash = header.block_hash();
-        if let Some(place) = self.by_hash.get(&hash) {
-            return Ok((*place, None));
+        if let Some(place) = self.place_of(&hash) {
+            return Ok((place, None));
         }
-        let parent = self.by_hash.get(&header.previous_block).map(|place| *place as usize);
-        let parent = parent.ok_or(HeaderError::UnknownParent(header.previous_block))?;
+        let parent_place = self.place_of(&header.previous_block);
+        let parent_place = parent_place.ok_or(HeaderError::UnknownParent(header.previous_block))?;
+        let parent = parent_place as usize;
         let Known { height, work, .. } = self.headers[parent];
         if height < self.checkpoint {
             return Err(HeaderError::BelowCheckpoint(height + 1));
@@ -272,15 +299,15 @@ impl HeaderChain {
         let own = self.rules.judge(header, hash, &Branch { chain: self, parent }, now)?;
         let work = work.saturating_add(own);
         let is_best = work > self.headers[self.tip_place()].work;
-        let place = self.insert(*header, hash, height + 1, work);
+        let place = self.insert(header, hash, height + 1, parent_place, work);
         Ok((place, is_best.then(|| self.follow(place))))
     }
 
     /// Whether a header would be the tip if the clock were two hours later, and has the work of an
     /// ordinary block: anybody can make an easy one for the test network.
     fn would_lead_soon(&self, header: &BlockHeader, now: u64) -> bool {
-        let Some(parent) = self.by_hash.get(&header.previous_block) else { return false };
-        let parent = *parent as usize;
+        let Some(parent) = self.place_of(&header.previous_block) else { return false };
+        let parent = parent as usize;
         let own = header.target().map_or(0, work);
         let required = self.rules.required_in_time(&Branch { chain: self, parent });
         self.headers[parent].work.saturating_add(own) > self.headers[self.tip_place()].work
@@ -337,19 +364,51 @@ impl HeaderChain {
         }
         self.headers = kept;
         self.best.iter_mut().for_each(|place| *place = places[*place as usize]);
-        self.by_hash = self.headers.iter().map(|known| known.hash).zip(0..).collect();
+        self.by_hash = HashTable::with_capacity(self.headers.len());
+        (0..self.headers.len() as u32).for_each(|place| self.index(place));
     }
 
-    fn insert(&mut self, header: BlockHeader, hash: BlockHash, height: u32, work: u128) -> u32 {
-        let place = u32::try_from(self.headers.len()).expect("4,000 million headers fill 600 GB");
-        let parent = self.by_hash.get(&header.previous_block).copied().unwrap_or(place);
+    /// Takes a header at this height, whose parent has the place `parent`. `work` is that of all
+    /// headers up to it. Answers its place.
+    fn insert(
+        &mut self,
+        header: &BlockHeader,
+        hash: BlockHash,
+        height: u32,
+        parent: u32,
+        work: u128,
+    ) -> u32 {
+        let place = u32::try_from(self.headers.len()).expect("4,000 million headers fill 400 GB");
+        let BlockHeader { version, previous_block: _, merkle_root, time, bits, nonce } = *header;
         if self.headers.len() == self.headers.capacity() {
             // Doubling would take twice the memory.
             self.headers.reserve_exact(self.headers.len() / 8 + 2_048);
         }
-        self.headers.push(Known { header, hash, height, parent, work });
-        self.by_hash.insert(hash, place);
+        self.headers.push(Known {
+            version,
+            merkle_root,
+            time,
+            bits,
+            nonce,
+            hash,
+            height,
+            parent,
+            work,
+        });
+        self.index(place);
         place
+    }
+
+    /// Makes the header at a place one that is found by its hash.
+    fn index(&mut self, place: u32) {
+        let key = |place: &u32| self.hasher.hash_one(self.headers[*place as usize].hash);
+        self.by_hash.insert_unique(key(&place), place, key);
+    }
+
+    /// The place of the header with a hash.
+    fn place_of(&self, hash: &BlockHash) -> Option<u32> {
+        let has_hash = |place: &u32| self.headers[*place as usize].hash == *hash;
+        self.by_hash.find(self.hasher.hash_one(hash), has_hash).copied()
     }
 
     fn tip_place(&self) -> usize {
@@ -391,14 +450,14 @@ impl Ancestors for Branch<'_> {
         self.chain.headers[self.parent].height
     }
 
-    fn get(&self, below: u32) -> Option<(&BlockHeader, u128)> {
+    fn get(&self, below: u32) -> Option<Ancestor> {
         let height = self.height().checked_sub(below)?;
         if height < self.chain.lowest {
             return None;
         }
         let place = self.chain.ancestor(self.parent, height);
-        let Known { header, work, .. } = &self.chain.headers[place];
-        (!self.chain.is_unknown(place)).then_some((header, *work))
+        let Known { time, bits, work, .. } = self.chain.headers[place];
+        (!self.chain.is_unknown(place)).then_some(Ancestor { time, bits, work })
     }
 }
 

@@ -76,9 +76,18 @@ pub enum HeaderError {
 pub(super) trait Ancestors {
     /// The height of the parent.
     fn height(&self) -> u32;
-    /// The header that lies `below` the parent, which is 0 for the parent itself, with the work of
-    /// all headers up to it. `None` if its bytes are not known.
-    fn get(&self, below: u32) -> Option<(&BlockHeader, u128)>;
+    /// The header that lies `below` the parent, which is 0 for the parent itself. `None` if its bytes
+    /// are not known.
+    fn get(&self, below: u32) -> Option<Ancestor>;
+}
+
+/// What the rules for a header need of the headers before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ancestor {
+    pub(super) time: u32,
+    pub(super) bits: u32,
+    /// The work of all headers up to this one.
+    pub(super) work: u128,
 }
 
 impl HeaderRules {
@@ -148,7 +157,7 @@ impl HeaderRules {
     /// The target that a header of this time must state, in compact form. `None` if too few headers
     /// before it are known.
     fn required(&self, ancestors: &impl Ancestors, time: u32) -> Option<u32> {
-        let (parent, _) = ancestors.get(0)?;
+        let parent = ancestors.get(0)?;
         if self.eases && time > parent.time.saturating_add(EASED_AFTER) {
             return Some(self.easiest);
         }
@@ -158,14 +167,14 @@ impl HeaderRules {
     /// The target that a header must state that comes soon after its parent.
     pub(super) fn required_in_time(&self, ancestors: &impl Ancestors) -> Option<u32> {
         if self.adjusts_from.is_none() {
-            return ancestors.get(0).map(|(parent, _)| parent.bits);
+            return ancestors.get(0).map(|parent| parent.bits);
         }
-        let (first, work_before) = suitable(ancestors, ADJUSTED_OVER)?;
-        let (last, work_after) = suitable(ancestors, 0)?;
+        let first = suitable(ancestors, ADJUSTED_OVER)?;
+        let last = suitable(ancestors, 0)?;
         let least = u64::from(ADJUSTED_OVER) / 2 * SPACING;
         let seconds = u64::from(last.time).saturating_sub(first.time.into());
         let seconds = seconds.clamp(least, 4 * least);
-        let work = U256::from(work_after - work_before) * U256::from(SPACING) / U256::from(seconds);
+        let work = U256::from(last.work - first.work) * U256::from(SPACING) / U256::from(seconds);
         let target = work.wrapping_neg().checked_div(work).unwrap_or(U256::MAX);
         Some(compact(target.min(self.easiest_target())))
     }
@@ -187,10 +196,10 @@ pub(super) fn work(target: [u8; 32]) -> u128 {
 
 /// The header with the middle time of the one that lies `below` the parent and the two before it.
 /// Equal times keep the order that nodes give them.
-fn suitable(ancestors: &impl Ancestors, below: u32) -> Option<(&BlockHeader, u128)> {
+fn suitable(ancestors: &impl Ancestors, below: u32) -> Option<Ancestor> {
     let mut three = [ancestors.get(below + 2)?, ancestors.get(below + 1)?, ancestors.get(below)?];
     for (earlier, later) in [(0, 2), (0, 1), (1, 2)] {
-        if three[earlier].0.time > three[later].0.time {
+        if three[earlier].time > three[later].time {
             three.swap(earlier, later);
         }
     }
@@ -203,7 +212,7 @@ pub(super) fn median_time(ancestors: &impl Ancestors) -> Option<u32> {
     let mut times = [0; MEDIAN_OF];
     let count = MEDIAN_OF.min(ancestors.height() as usize + 1);
     for (below, time) in (0..).zip(&mut times[..count]) {
-        *time = ancestors.get(below)?.0.time;
+        *time = ancestors.get(below)?.time;
     }
     times[..count].sort_unstable();
     Some(times[count / 2])
@@ -231,30 +240,29 @@ mod tests {
 
     use super::*;
 
-    fn header(time: u32, bits: u32) -> BlockHeader {
+    fn header(bits: u32) -> BlockHeader {
         let nothing = [0; 32];
         let previous_block = BlockHash::from_bytes(nothing);
         let merkle_root = MerkleRoot::from_bytes(nothing);
-        BlockHeader { version: 4, previous_block, merkle_root, time, bits, nonce: 0 }
+        BlockHeader { version: 4, previous_block, merkle_root, time: 0, bits, nonce: 0 }
     }
 
     /// Headers of the test network, which need not belong together.
-    struct Headers(Vec<(BlockHeader, u128)>);
+    struct Headers(Vec<Ancestor>);
 
     impl Headers {
         /// As many as the difficulty depends on, at intervals of `spacing` seconds.
         fn every(spacing: u32, bits: u32) -> Self {
-            let mut total = 0;
+            let own = work(header(bits).target().unwrap());
             let headers = (0..WINDOW as u32).map(|index| {
-                let header = header(1_500_000_000 + index * spacing, bits);
-                total += work(header.target().unwrap());
-                (header, total)
+                let time = 1_500_000_000 + index * spacing;
+                Ancestor { time, bits, work: own * u128::from(index + 1) }
             });
             Self(headers.collect())
         }
 
         fn required_after(&self, seconds: u32) -> Option<u32> {
-            let time = self.0.last().unwrap().0.time + seconds;
+            let time = self.0.last().unwrap().time + seconds;
             HeaderRules::of(Network::Testnet).required(self, time)
         }
     }
@@ -264,9 +272,9 @@ mod tests {
             1_200_000
         }
 
-        fn get(&self, below: u32) -> Option<(&BlockHeader, u128)> {
+        fn get(&self, below: u32) -> Option<Ancestor> {
             let place = self.0.len().checked_sub(1 + below as usize)?;
-            self.0.get(place).map(|(header, work)| (header, *work))
+            self.0.get(place).copied()
         }
     }
 
@@ -279,9 +287,10 @@ mod tests {
         assert_eq!(headers.required_after(1_200), Some(hard));
         // An easy block leaves the difficulty of the next one to the work of the others.
         let mut headers = Headers::every(600, hard);
-        let (last, total) = *headers.0.last().unwrap();
+        let Ancestor { time, work, .. } = *headers.0.last().unwrap();
         headers.0.remove(0);
-        headers.0.push((header(last.time + 1_201, easiest), total + 0x1_0001_0001));
+        let (time, work) = (time + 1_201, work + 0x1_0001_0001);
+        headers.0.push(Ancestor { time, bits: easiest, work });
         assert_eq!(headers.required_after(1_201), Some(easiest));
         let required = target_of(headers.required_after(1_200).unwrap());
         assert!(required < target_of(hard) * U256::from(2), "{required}");
@@ -302,7 +311,7 @@ mod tests {
     }
 
     fn target_of(bits: u32) -> U256 {
-        U256::from_be_bytes(header(0, bits).target().unwrap())
+        U256::from_be_bytes(header(bits).target().unwrap())
     }
 
     #[test]

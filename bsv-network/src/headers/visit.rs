@@ -235,7 +235,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, network) = (directory.path().join("headers"), Network::Regtest);
         let file = Arc::new(HeaderFile::open(&path, network, &Checkpoint::of(network)).unwrap());
-        let mut header = *file.chain().header_at(0).unwrap();
+        let mut header = file.chain().header_at(0).unwrap();
         header.previous_block = header.block_hash();
         (header.version, header.time) = (4, now() as u32);
         while !header.has_proof_of_work() {
