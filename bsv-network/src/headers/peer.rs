@@ -54,6 +54,8 @@ impl Peer {
     ) -> Result<Self, SourceError> {
         let connecting = async {
             let stream = TcpStream::connect(address).await.map_err(|it| failure(name, &it))?;
+            // A ping follows each question. It would wait until the node has confirmed the question.
+            stream.set_nodelay(true).map_err(|it| failure(name, &it))?;
             Self::greet(network, name, stream).await
         };
         match timeout(GREETING_TIMEOUT, connecting).await {
