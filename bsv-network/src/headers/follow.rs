@@ -261,9 +261,12 @@ mod tests {
     use std::collections::HashSet;
 
     use tokio::net::TcpListener;
+    use tokio::task::yield_now;
+    use tokio::time::advance;
 
     use super::super::checkpoint::Checkpoint;
     use super::super::peer::tests::play;
+    use super::super::place::Outcome;
     use super::*;
 
     const NETWORK: Network = Network::Livenet;
@@ -314,6 +317,45 @@ mod tests {
         let error = answer.unwrap_err().to_string();
         assert_eq!(name, node);
         assert!(error.contains("not given all its headers within 1 s"), "{error}");
+    }
+
+    /// Which nodes are in use after each answer, if this many are the addresses of one place.
+    async fn used(nodes: usize, answers: u64) -> Vec<Vec<usize>> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut seeds = Vec::new();
+        for _ in 0..nodes {
+            seeds.push(&*claiming(0).await.leak());
+        }
+        let targets: Vec<_> = seeds.iter().map(|it| Target::Node(it.parse().unwrap())).collect();
+        let mut follower = follower(&directory, &[]);
+        follower.places = vec![Place::new(Origin::Seeds(seeds))];
+        let follower = Arc::new(follower);
+        let following = Arc::clone(&follower);
+        let following = tokio::spawn(async move { following.follow().await });
+        let begun = std::time::Instant::now();
+        let is_used =
+            |node: &usize| follower.pool.next_free(&targets[*node..=*node], false).is_none();
+        let mut used = Vec::new();
+        for answer in 1..=answers {
+            // The paused clock stands still while a task is ready.
+            while follower.places[0].report().outcomes[Outcome::Answered as usize] < answer {
+                assert!(begun.elapsed() < Duration::from_secs(60), "no answer after {used:?}");
+                yield_now().await;
+            }
+            used.push((0..nodes).filter(is_used).collect());
+            advance(PERIOD + SHORTEST_REST).await;
+        }
+        following.abort();
+        used
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_is_idle_for_ten_minutes_gives_way_if_there_is_another_address() {
+        let used_alone = used(1, 50).await;
+        assert_eq!(used_alone, vec![vec![0]; 50]);
+        // A node is left after its 21st answer.
+        let turn = |node: usize| [vec![vec![node]; 20], vec![vec![]]].concat();
+        assert_eq!(used(2, 63).await, [turn(0), turn(1), turn(0)].concat());
     }
 
     #[tokio::test]
