@@ -269,7 +269,6 @@ impl HeaderChain {
         let encoded = bytes.chunks_exact(BlockHeader::LEN);
         let count = encoded.len();
         for (taken, bytes) in encoded.enumerate() {
-            // While the processor hashes, the header before this one reaches the memory.
             let hash = BlockHash::from_bytes(sha256d(bytes));
             let Ok(header) = BlockHeader::from_bytes(bytes) else { return taken };
             let tip = self.tip_place();
@@ -406,7 +405,6 @@ impl HeaderChain {
         self.by_hash.insert_unique(key(&place), place, key);
     }
 
-    /// The place of the header with a hash.
     /// The header at a place, unless it is a checkpoint whose bytes are unknown.
     fn header(&self, place: usize) -> Option<BlockHeader> {
         if self.is_unknown(place) {
@@ -418,6 +416,7 @@ impl HeaderChain {
         Some(BlockHeader { version, previous_block, merkle_root, time, bits, nonce })
     }
 
+    /// The place of the header with a hash.
     fn place_of(&self, hash: &BlockHash) -> Option<u32> {
         let has_hash = |place: &u32| self.headers[*place as usize].hash == *hash;
         self.by_hash.find(self.hasher.hash_one(hash), has_hash).copied()
