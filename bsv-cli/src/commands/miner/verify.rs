@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bsv_minerid::node::{DataCache, GatheredBlock, gather};
 use bsv_minerid::verify::{
     BlockProof, Candidate, Claim, DataOutputs, Evidence, Finding, MinerInfoEvidence, Outcome,
-    Report, Verdict, verify,
+    Report, RevocationKeys, Verdict, verify,
 };
 use bsv_network::{NodeError, NodeRpc};
 use bsv_server::Config;
@@ -232,7 +232,7 @@ fn claimed(claim: &Claim) -> String {
         output::line("revocation", optional(keys.map(|keys| keys.current))),
         output::line(
             "previous key",
-            optional(keys.filter(|keys| keys.is_roll()).map(|keys| keys.previous)),
+            optional(keys.filter(RevocationKeys::is_roll).map(|keys| keys.previous)),
         ),
         output::line("compromised", optional(claim.compromised_miner_id.as_ref())),
         output::line("VCTx", optional(claim.vctx)),
