@@ -447,6 +447,7 @@ fn wallet(settings: &Settings, is_protected: bool) -> Result<WalletConfig, Confi
                 settings.mined_blocks.unwrap_or(1),
                 1..=100,
             )?,
+            exposure_limit: None,
         },
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,
