@@ -13,7 +13,7 @@
 //! | --- | --- | --- | --- |
 //! | offered | its bytes are stored, and the network has not shown it | do not count | of a payment by the wallet: reserved |
 //! | unseen | the payee has agreed, and the network has not shown it | do not count | reserved |
-//! | waiting | in the mempool, and its fee may be too low for it to be mined | do not count | spent |
+//! | waiting | in the mempool, and only a block makes it count ([`WaitReason`](crate::transactions::WaitReason)): its fee may be too low for it to be mined, or the word of services does not suffice | do not count | spent |
 //! | seen | in the mempool, and its fee is sufficient | count, can be spent | spent |
 //! | mined | a checked proof shows that it is in a block of the main chain | count, can be spent (those of a coinbase transaction 100 blocks later) | spent |
 //! | contested | it was seen, is now neither in the mempool nor in a block, and no transaction in the chain spends the same coins | count, cannot be spent | spent |
@@ -32,7 +32,7 @@
 //! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (a node shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled; it has no rival |
-//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one |
+//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival; waiting if it does not count yet and its receipts would lift the [`Exposure`] above its limit | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one |
 //! | [`See`] (services know it, [`Evidence::Hearsay`]) | any but waiting, seen, contested, mined | waiting | |
 //! | [`NoteRival`] (services know another transaction that spends the same coin), or a second one gets into the books | seen | contested | other states stay; it counts only in a block, until a node shows it |
 //! | [`Mine`] | any | mined | other transactions that hold its coins become displaced or cancelled, and its rivals displaced; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
@@ -78,6 +78,7 @@ mod effects;
 mod event_log;
 mod event_page;
 pub mod events;
+mod exposure;
 pub mod figures;
 mod follow_tip;
 mod forget_block;
@@ -133,6 +134,7 @@ pub use self::displace::{Displace, Invalidate};
 pub use self::drop_bytes::{DropBytes, GetLong, LongTransactions};
 pub use self::event_log::{GetLogName, NameLog};
 pub use self::event_page::GetEventPage;
+pub use self::exposure::{Exposure, GetExposure};
 pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
 pub use self::mark_read::MarkRead;

@@ -80,7 +80,7 @@ pub mod coins {
 pub mod transactions {
     pub use crate::model::transaction::{
         BlockPlace, COINBASE_MATURITY, EncodedTransaction, Followed, FollowedUntil, FoundProof,
-        Proof, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState, Word,
+        Proof, Purpose, RawBytes, ShownAs, TransactionRecord, TransactionState, WaitReason, Word,
     };
 }
 

@@ -143,6 +143,8 @@ fn one_of_each() -> Vec<String> {
                 account: 3,
                 holdings: Holdings { confirmed: 900, coins: 1, ..Holdings::default() },
                 unproven_coins: 4,
+                exposed: 900,
+                exposure_told_for: 50,
                 ..Figures::default()
             },
         ),
@@ -158,6 +160,7 @@ fn one_of_each() -> Vec<String> {
                 late: LatePayments::Accept,
                 zero_conf_limit: Some(1_000_000),
                 mined_blocks: 2,
+                exposure_limit: Some(5_000_000),
             },
         ),
         line::<Watched>(&[6; 20], &path),
@@ -174,7 +177,7 @@ fn one_of_each() -> Vec<String> {
                 satoshis: 900,
                 at: at(3),
                 raw: RawBytes::Short,
-                word: Some(Word { has_rival: true }),
+                word: Some(Word { has_rival: true, waits_for: WaitReason::Exposure }),
             },
         ),
         line::<TransactionNumbers>(&(Txid::from_bytes([8; 32]), 9), &()),
@@ -265,6 +268,7 @@ fn one_of_each() -> Vec<String> {
         line::<Contested>(&(7, 9), &900_000),
         line::<Shallow>(&(900_000, 7, 9), &()),
         line::<UnprovenCoins>(&(OutPoint { txid: Txid::from_bytes([8; 32]), vout: 2 }, 9), &()),
+        line::<Exposed>(&(OUTSIDE_BLOCKS, 9), &900),
     ]
 }
 

@@ -417,7 +417,7 @@ fn wallet(
     services: Option<&ServicesConfig>,
     is_protected: bool,
 ) -> Result<WalletConfig, ConfigError> {
-    let (zero_conf_limit, _exposure_limit, mined_blocks) =
+    let (zero_conf_limit, exposure_limit, mined_blocks) =
         services::unproven_limits(settings, services);
     let Settings { wallet: settings, payments, webhooks, .. } = settings;
     let host = settings.host;
@@ -457,6 +457,7 @@ fn wallet(
             late: settings.late_payments.into(),
             zero_conf_limit,
             mined_blocks: in_range("wallet.minedBlocks", mined_blocks, 1..=100)?,
+            exposure_limit,
         },
         transaction_feed: settings.zmq.clone(),
         consolidate: settings.consolidate,

@@ -129,6 +129,11 @@ impl Site {
         self.settings.as_object_mut().unwrap().insert(name.to_owned(), value);
     }
 
+    /// Sets a member of a section of the settings.
+    pub fn change(&mut self, section: &str, member: &str, value: Value) {
+        self.settings[section][member] = value;
+    }
+
     /// Leaves a setting out.
     pub fn unset(&mut self, name: &str) {
         self.settings.as_object_mut().unwrap().remove(name);

@@ -12,7 +12,7 @@ use crate::model::coin::is_worth_sending;
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
 use crate::model::time::Timestamp;
-use crate::model::transaction::TransactionState;
+use crate::model::transaction::{TransactionState, WaitReason};
 
 impl Books<'_> {
     /// Lists an invoice, or takes it from the list, after its payments or refunds have changed.
@@ -62,15 +62,24 @@ fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<Option<u32>, WalletS
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
 const SEARCHED_FOR_WAITING: usize = 32;
 
-/// The sum of an invoice's payments that wait for a block, among the newest ones.
-pub(crate) fn waiting_sum(rows: &dyn Engine, invoice: u64) -> Result<u64, WalletStoreError> {
+/// The sum of an invoice's payments that wait for a block, among the newest ones, and why one of them
+/// waits. A fee is the last reason to name.
+pub(crate) fn waiting_sum(
+    rows: &dyn Engine,
+    invoice: u64,
+) -> Result<(u64, WaitReason), WalletStoreError> {
     let all = (invoice, 0)..=(invoice, u64::MAX);
     let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
     let sums = try_all(newest, |((_, number), paid)| {
-        let waits = transaction(rows, number)?.state == TransactionState::Waiting;
-        Ok::<u64, WalletStoreError>(if waits { paid.satoshis } else { 0 })
+        let record = transaction(rows, number)?;
+        let waits = record.state == TransactionState::Waiting;
+        let waiting = waits.then(|| (paid.satoshis, record.wait_reason()));
+        Ok::<_, WalletStoreError>(waiting.unwrap_or_default())
     })?;
-    Ok(sums.into_iter().fold(0, u64::saturating_add))
+    let add = |(sum, why): (u64, WaitReason), (satoshis, reason)| {
+        (sum.saturating_add(satoshis), why.max(reason))
+    };
+    Ok(sums.into_iter().fold((0, WaitReason::LowFee), add))
 }
 
 /// The sums of an invoice at a time.
@@ -82,14 +91,14 @@ pub(crate) fn invoice_sums(
     let number = invoice.number;
     let rules = rows.get::<Rules>(&())?.unwrap_or_default();
     let received = rows.get::<ReceivedFor>(&number)?.unwrap_or_default();
-    let waiting = match invoice.payment_received_at {
-        Some(_) => 0,
+    let (waiting, waits_for) = match invoice.payment_received_at {
+        Some(_) => (0, WaitReason::LowFee),
         None => waiting_sum(rows, number)?,
     };
     let contested_for = match received.contested {
         0 => None,
         _ => contested_for(rows, number)?,
     };
-    let stored = StoredSums { received, waiting, contested_for };
+    let stored = StoredSums { received, waiting, waits_for, contested_for };
     Ok(rules.sums(invoice, stored, now))
 }

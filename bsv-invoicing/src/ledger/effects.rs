@@ -108,6 +108,7 @@ impl Books<'_> {
             self.rows.remove::<Claims>(Task::Offering(number))?;
         }
         let made = self.made_by(number)?;
+        self.recount_exposure(number, (&before, &after), &made)?;
         try_all(&made, |(key, receipt)| self.recount_receipt(*key, receipt, &before, &after))?;
         if !before.was_seen() && after.was_seen() {
             try_all(&made, |(key, receipt)| {

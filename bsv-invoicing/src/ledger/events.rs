@@ -54,6 +54,24 @@ pub enum EventDetails {
         #[n(1)]
         failing_since: Timestamp,
     },
+    /// For an event of a transaction that must wait because of the exposure.
+    #[n(5)]
+    Exposure(#[n(0)] ExposureDetails),
+}
+
+/// A transaction that must wait because too much counts by the word of services alone. Amounts are in
+/// satoshis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ExposureDetails {
+    /// What the transaction would have added.
+    #[n(0)]
+    pub satoshis: u64,
+    /// The sum of what counts by the word of services alone.
+    #[n(1)]
+    pub exposed: u64,
+    /// The highest sum.
+    #[n(2)]
+    pub limit: u64,
 }
 
 /// What a transaction pays to an invoice.

@@ -43,4 +43,11 @@ pub struct Figures {
     /// How many coins of transactions are listed of which only services tell.
     #[cbor(n(11), default)]
     pub unproven_coins: u64,
+    /// The sum of the receipts that count by the word of services alone, in satoshis.
+    #[cbor(n(12), default)]
+    pub exposed: u64,
+    /// What a payment would have added to that sum for which an event told that the limit was reached. It
+    /// is 0 if the next such payment gets an event.
+    #[cbor(n(13), default)]
+    pub exposure_told_for: u64,
 }

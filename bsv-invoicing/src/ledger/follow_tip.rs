@@ -53,12 +53,13 @@ impl Books<'_> {
         let Some(deep) = tip.checked_sub(self.rules.mined_blocks.saturating_sub(1)) else {
             return Ok(true);
         };
+        let are_released = self.release_exposure(deep, AT_ONCE)?;
         let deep = ..=(deep, u64::MAX, u64::MAX);
         let counted = self.rows.first::<Shallow>(deep, Ascending, AT_ONCE)?;
         let are_all = counted.len() < AT_ONCE;
         let at = self.next_event_at(now);
         try_all(counted, |((_, invoice, number), ())| self.count_anew(invoice, number, at))?;
-        Ok(are_all)
+        Ok(are_all && are_released)
     }
 }
 

@@ -6,15 +6,16 @@ use crate::ledger::Query;
 use crate::ledger::attention::needs_attention;
 use crate::ledger::coin_choice::place;
 use crate::ledger::effects::{is_listed_as_immature, paid_by, spent_by};
+use crate::ledger::exposure;
 use crate::ledger::figures::Figures;
 use crate::ledger::recount::{Standing, listed_as_shallow};
 use crate::ledger::refunds::lasting_refunds;
 use crate::ledger::rivals::listed_coins;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    AllFigures, Attention, Contested, Counted, Engine, FollowedTransactions, Incoming, Invoices,
-    Kind, Marked, MinedAt, Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
-    RowsOf, Shallow, Spendable, Spends, Transactions, WalletStoreError, Wishes, try_all,
+    AllFigures, Attention, Contested, Counted, Engine, Exposed, FollowedTransactions, Incoming,
+    Invoices, Kind, Marked, MinedAt, Outgoing, Proofs, RawTransactions, Receipts, ReceivedFor,
+    Refunds, RowsOf, Shallow, Spendable, Spends, Transactions, WalletStoreError, Wishes, try_all,
 };
 use crate::model::coin::{KeyPath, Trust};
 use crate::model::holdings::{Holding, Holdings};
@@ -68,6 +69,8 @@ pub struct LedgerTransaction {
     /// How many of the coins that it spends are to be listed because only services tell of it, and are
     /// listed.
     pub unproven_coins: u64,
+    /// What it adds to the sum that counts by the word of services alone.
+    pub exposed: u64,
     /// The coins that it makes.
     pub coins: Vec<LedgerCoin>,
     /// The coins that it spends.
@@ -172,6 +175,8 @@ pub struct LedgerTotals {
     pub shallow: u64,
     /// How many coins are listed that transactions spend of which only services tell.
     pub unproven_coins: u64,
+    /// The sum of what counts by the word of services alone.
+    pub exposed: u64,
     /// How many entries the lists of wishes for refunds have.
     pub wishes: u64,
 }
@@ -246,6 +251,7 @@ where
             LedgerItem::Totals(LedgerTotals {
                 holdings: figures.holdings,
                 unproven_coins: figures.unproven_coins,
+                exposed: figures.exposed,
                 last_transaction: figures.last_transaction,
                 last_change: figures.last_change,
                 account: u32::try_from(figures.account).unwrap_or(u32::MAX),
@@ -345,6 +351,10 @@ fn ledger_transaction(
         unproven_coins: match record.lists_coins() {
             true => listed_coins(rows, number, &record.txid)?,
             false => 0,
+        },
+        exposed: match exposure::height(record) {
+            Some(height) => rows.get::<Exposed>(&(height, number))?.unwrap_or_default(),
+            None => 0,
         },
         coins: receipts.collect::<Result<_, _>>()?,
         spends: spends.collect::<Result<_, _>>()?,

@@ -130,9 +130,8 @@ queries! {
     GetReceivedSum(invoice: u64) => Received: |rows| {
         Ok(rows.get::<ReceivedFor>(&invoice)?.unwrap_or_default())
     };
-    /// The sum of the newest payments of the invoice with this number that wait for a block because
-    /// of their fees.
-    GetWaitingSum(invoice: u64) => u64: |rows| waiting_sum(rows, invoice);
+    /// The sum of the newest payments of the invoice with this number that wait for a block.
+    GetWaitingSum(invoice: u64) => u64: |rows| Ok(waiting_sum(rows, invoice)?.0);
     /// The sums of an invoice at a time.
     GetSums(invoice: Invoice, now: Timestamp) => InvoiceSums: |rows| {
         invoice_sums(rows, &invoice, now)

@@ -457,6 +457,9 @@ kinds! {
     /// Coin that a transaction spends of which only services tell, and number of that transaction. It is
     /// in no block, and not lost.
     UnprovenCoins = 56, "unproven_coins": (OutPoint, u64) => ();
+    /// Height of the block of a transaction, or [`OUTSIDE_BLOCKS`], and number of that transaction to the
+    /// sum of its receipts that count by the word of services alone, or did so before the block.
+    Exposed = 57, "exposed": (u32, u64) => u64;
 }
 
 /// Stands for the height of a payment that is in no block.

@@ -7,7 +7,9 @@ use crate::ledger::{Books, Command};
 use crate::model::receipt::ReceiptKey;
 use crate::model::sighting::Sighting;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Purpose, ShownAs, TransactionRecord, TransactionState};
+use crate::model::transaction::{
+    Purpose, ShownAs, TransactionRecord, TransactionState, WaitReason,
+};
 
 /// The network shows a transaction of the wallet in its mempool. Whatever its state was: its
 /// receipts count, its coins are spent, and transactions that conflict with it are lost. If services
@@ -57,11 +59,21 @@ impl Books<'_> {
             contested @ TransactionState::Contested { .. } if after.has_rival() => contested,
             _ => TransactionState::Waiting,
         };
+        let at = self.next_event_at(now);
+        // What counts already is in the sum.
+        let begins = new == TransactionState::Seen && !record.state.counts();
+        let is_too_much =
+            begins && after.word.is_some() && self.exceeds_exposure(number, &record, at)?;
+        let new = if is_too_much { TransactionState::Waiting } else { new };
+        let after = after.waiting_for(match sighting.evidence {
+            _ if is_too_much => WaitReason::Exposure,
+            Evidence::Hearsay => WaitReason::UnknownCoins,
+            _ => WaitReason::LowFee,
+        });
         let after = after.in_state(new);
         if record == after {
             return Ok(());
         }
-        let at = self.next_event_at(now);
         self.show(number, record, after, at)
     }
 

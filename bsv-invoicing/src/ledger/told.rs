@@ -2,7 +2,9 @@
 //! never change.
 
 use crate::ledger::effects::{outgoing_record, transaction};
-use crate::ledger::events::{EventDetails, EventRow, PaymentDetails, ReceiptDetails};
+use crate::ledger::events::{
+    EventDetails, EventRow, ExposureDetails, PaymentDetails, ReceiptDetails,
+};
 use crate::ledger::rows::{Damaged, Engine, Invoices, WalletStoreError, Withdrawals};
 use crate::ledger::withdraw::payments_of;
 use crate::model::event::{
@@ -111,6 +113,17 @@ fn data(rows: &dyn Engine, row: &EventRow) -> Result<EventData, WalletStoreError
         | Kind::TransactionInvalid => {
             let record = transaction(rows, subject)?;
             EventData::Transaction { txid: record.txid, satoshis: record.satoshis, block }
+        }
+        Kind::ExposureReached => {
+            let EventDetails::Exposure(details) = details else {
+                return Err(
+                    Damaged("an event of the exposure that tells nothing".to_owned()).into()
+                );
+            };
+            let ExposureDetails { satoshis, exposed, limit } = details;
+            let txid = transaction(rows, subject)?.txid;
+            let (exposed_satoshis, limit_satoshis) = (exposed, limit);
+            EventData::Exposure { txid, satoshis, exposed_satoshis, limit_satoshis }
         }
         Kind::WebhookDisabled => {
             let EventDetails::Webhook { is_gone, failing_since } = details else {

@@ -9,6 +9,7 @@ use crate::model::coin::is_worth_sending;
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::outgoing::OutgoingPayment;
 use crate::model::time::Timestamp;
+use crate::model::transaction::WaitReason;
 
 /// An amount that counts, in satoshis, in three parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -96,6 +97,10 @@ pub struct PaymentRules {
     /// this is at least 1.
     #[n(3)]
     pub mined_blocks: u32,
+    /// The highest sum of receipts that count by the word of services alone, in satoshis. A payment that
+    /// would lift the sum above it counts once it is in a block. `None` if there is no limit.
+    #[n(4)]
+    pub exposure_limit: Option<u64>,
 }
 
 impl Default for PaymentRules {
@@ -105,6 +110,7 @@ impl Default for PaymentRules {
             late: LatePayments::default(),
             zero_conf_limit: None,
             mined_blocks: 1,
+            exposure_limit: None,
         }
     }
 }
@@ -225,8 +231,10 @@ impl PaymentRules {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StoredSums {
     pub(crate) received: Received,
-    /// The payments that do not count because their fees are too low.
+    /// The payments that the network has and that do not count before they are in a block.
     pub(crate) waiting: u64,
+    /// Why they wait.
+    pub(crate) waits_for: WaitReason,
     /// For how many blocks the network has not shown a payment that is worth sending, if there is one.
     pub(crate) contested_for: Option<u32>,
 }
@@ -236,9 +244,10 @@ pub(crate) struct StoredSums {
 pub struct InvoiceSums {
     /// What was received: the payments that count in the balance.
     pub received: u64,
-    /// What came with fees that may be too low, and counts once it is in a block. It is 0 if the
-    /// invoice is paid.
+    /// What the network has and what counts once it is in a block. It is 0 if the invoice is paid.
     pub waiting: u64,
+    /// Why that waits.
+    pub waits_for: WaitReason,
     /// The part of `received` that counts towards the invoice: not what came late, and above
     /// [`zero_conf_limit`](PaymentRules::zero_conf_limit) only what is deep enough in blocks.
     pub counted: u64,
@@ -267,8 +276,8 @@ pub enum NextStep {
     AwaitRest(u64),
     /// Everything was sent, and counts once it has this many confirmations.
     AwaitBlock(u32),
-    /// What was sent has a fee that may be too low, and counts once it is in a block.
-    AwaitLowFee,
+    /// What was sent counts once it is in a block, for this reason.
+    AwaitUncounted(WaitReason),
     /// The network does not show a payment: one that it has shown before, or the one that was offered
     /// before the time of the invoice was over. The wallet sends it again.
     AwaitNetwork,
@@ -305,7 +314,7 @@ impl NextStep {
         (of, missing, mined_blocks): (StoredSums, u64, u32),
         now: Timestamp,
     ) -> Self {
-        let StoredSums { received, waiting, contested_for } = of;
+        let StoredSums { received, waiting, waits_for, contested_for } = of;
         let left = received.left();
         let lost = received.lost(invoice.is_paid().then_some(invoice.satoshis));
         if is_worth_sending(lost) && !received.is_accepted() {
@@ -326,7 +335,7 @@ impl NextStep {
                 let since = invoice.awaits_block_since.unwrap_or(invoice.expires_at);
                 match since.after(UNMINED_PERIOD) <= now {
                     true if is_worth_sending(left) => Self::DecideUnmined(left),
-                    _ if waiting > 0 => Self::AwaitLowFee,
+                    _ if waiting > 0 => Self::AwaitUncounted(waits_for),
                     _ => Self::AwaitBlock(mined_blocks),
                 }
             }
@@ -334,7 +343,7 @@ impl NextStep {
                 0 => Self::DecideUnderpaid(left),
                 _ => Self::DecideLate(left),
             },
-            InvoiceState::Expired if waiting > 0 => Self::AwaitLowFee,
+            InvoiceState::Expired if waiting > 0 => Self::AwaitUncounted(waits_for),
             InvoiceState::Expired => Self::NothingExpired,
             InvoiceState::Pending if sums.to_send == 0 => Self::AwaitNetwork,
             InvoiceState::Pending if received.sum() > 0 || waiting > 0 => {
@@ -370,9 +379,21 @@ impl fmt::Display for NextStep {
                 f,
                 "wait for blocks: everything was sent, and counts once it has {mined_blocks} confirmations"
             ),
-            Self::AwaitLowFee => f.write_str(
-                "wait for a block: what was sent has a low fee, and counts once it is in a block",
-            ),
+            Self::AwaitUncounted(reason) => {
+                let reason = match reason {
+                    WaitReason::LowFee => "what was sent has a low fee, and",
+                    WaitReason::Exposure => {
+                        "the sum that counts without a block is reached, and what was sent"
+                    }
+                    WaitReason::UnknownCoins => {
+                        "it is not known where the coins that were sent come from, and the payment"
+                    }
+                    WaitReason::Rival => {
+                        "another transaction spends the same coins, and what was sent"
+                    }
+                };
+                write!(f, "wait for a block: {reason} counts once it is in a block")
+            }
             Self::AwaitNetwork => f.write_str(
                 "wait: the network does not show a payment at the moment, and it is sent again",
             ),
@@ -416,7 +437,7 @@ impl fmt::Display for NextStep {
 impl PaymentRules {
     /// The sums of an invoice at `now`.
     pub(crate) fn sums(&self, invoice: &Invoice, of: StoredSums, now: Timestamp) -> InvoiceSums {
-        let StoredSums { received, waiting, .. } = of;
+        let StoredSums { received, waiting, waits_for, .. } = of;
         let (satoshis, state) = (invoice.satoshis, invoice.state(now));
         let is_paid = state == InvoiceState::Paid;
         let mut sent = received;
@@ -425,6 +446,7 @@ impl PaymentRules {
         let mut sums = InvoiceSums {
             received: received.sum(),
             waiting,
+            waits_for,
             counted: self.counted(satoshis, received, is_paid),
             refunded: received.refunded,
             due: if is_paid { 0 } else { self.due(satoshis, received) },
@@ -529,8 +551,12 @@ mod tests {
         let invoice = Invoice::new((1, id), draft, created_at, Duration::from_secs(1));
         let expires_at = invoice.expires_at;
         let invoice = Invoice { expired_at: Some(expires_at), ..invoice };
-        let of =
-            StoredSums { received, waiting, contested_for: (received.contested > 0).then_some(0) };
+        let of = StoredSums {
+            received,
+            waiting,
+            waits_for: WaitReason::LowFee,
+            contested_for: (received.contested > 0).then_some(0),
+        };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }
 
@@ -543,9 +569,16 @@ mod tests {
         assert_eq!(next(received(500, 0, 2), 0, 5), NextStep::DecideLate(502));
         assert_eq!(next(received(2000, 0, 0), 0, day - 1), NextStep::AwaitBlock(1));
         assert_eq!(next(received(2000, 0, 0), 0, day), NextStep::DecideUnmined(2000));
-        assert_eq!(next(received(500, 0, 0), 1500, day - 1), NextStep::AwaitLowFee);
+        assert_eq!(
+            next(received(500, 0, 0), 1500, day - 1),
+            NextStep::AwaitUncounted(WaitReason::LowFee)
+        );
         assert_eq!(next(received(500, 0, 0), 1500, day), NextStep::DecideUnmined(500));
-        assert_eq!(next(received(0, 0, 0), 2000, day), NextStep::AwaitLowFee, "nothing to refund");
+        assert_eq!(
+            next(received(0, 0, 0), 2000, day),
+            NextStep::AwaitUncounted(WaitReason::LowFee),
+            "nothing to refund"
+        );
     }
 
     #[test]

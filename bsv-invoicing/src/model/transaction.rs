@@ -80,7 +80,7 @@ pub enum TransactionState {
     /// The payee has agreed to this payment by the wallet, and the network has not shown it yet.
     #[n(1)]
     Unseen,
-    /// It is in the mempool, but its fee may be too low for it to be mined.
+    /// It is in the mempool, but only a block makes it count: see [`WaitReason`].
     #[n(2)]
     Waiting,
     /// It is in the mempool, and its fee is sufficient.
@@ -247,6 +247,28 @@ pub struct Word {
     /// whether it counts.
     #[n(0)]
     pub has_rival: bool,
+    /// Why it waits if it does, and has no rival.
+    #[n(1)]
+    pub waits_for: WaitReason,
+}
+
+/// Why a transaction that the network has does not count before it is in a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum WaitReason {
+    /// Its fee may be too low.
+    #[default]
+    #[n(0)]
+    LowFee,
+    /// So much counts by the word of services alone that the limit is reached.
+    #[n(1)]
+    Exposure,
+    /// It is not known where the coins come from that it spends.
+    #[n(2)]
+    UnknownCoins,
+    /// Another transaction spends one of its coins.
+    #[n(3)]
+    Rival,
 }
 
 /// Whether the wallet keeps the bytes of a transaction.
@@ -279,6 +301,21 @@ impl TransactionRecord {
     /// The record after a change of the state.
     pub(crate) fn in_state(self, state: TransactionState) -> Self {
         Self { state, shown: self.shown.max(state.shown()), ..self }
+    }
+
+    /// Why it waits, if it does.
+    pub fn wait_reason(&self) -> WaitReason {
+        match self.word {
+            None => WaitReason::LowFee,
+            Some(word) if word.has_rival => WaitReason::Rival,
+            Some(word) => word.waits_for,
+        }
+    }
+
+    /// The record if it waits for a reason that services give.
+    pub(crate) fn waiting_for(self, reason: WaitReason) -> Self {
+        let word = self.word.map(|word| Word { waits_for: reason, ..word });
+        Self { word, ..self }
     }
 
     /// Whether only a block decides between it and another transaction that spends one of its coins.

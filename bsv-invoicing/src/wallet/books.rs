@@ -237,6 +237,7 @@ impl Books {
     fn add(&mut self, it: &LedgerTransaction, keys: &WalletKeys) {
         self.check.transactions += 1;
         self.counted.unproven_coins += it.unproven_coins;
+        self.counted.exposed = self.counted.exposed.saturating_add(it.exposed);
         self.check.bytes_dropped += u64::from(it.are_bytes_dropped);
         let counted = &mut self.counted;
         counted.transactions += 1;
@@ -337,6 +338,7 @@ impl Books {
             ("payments that count", kept.counted, counted.counted),
             ("payments that are not deep enough", kept.shallow, counted.shallow),
             ("wishes for refunds", kept.wishes, counted.wishes),
+            ("satoshis that count by a word alone", kept.exposed, counted.exposed),
             ("coins of unproven transactions", kept.unproven_coins, counted.unproven_coins),
         ] {
             if kept != counted {

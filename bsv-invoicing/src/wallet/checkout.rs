@@ -7,6 +7,7 @@ use crate::ledger::queries::{GetPayingTxids, GetSums};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::invoice_id::InvoiceId;
 use crate::model::time::Timestamp;
+use crate::model::transaction::WaitReason;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 
@@ -29,9 +30,11 @@ pub struct Checkout {
     pub satoshis: u64,
     /// The sum of the payments that count, in satoshis.
     pub paid: u64,
-    /// The sum of the payments that do not count before they are in a block, because their fees are
-    /// too low, in satoshis. It is 0 once the invoice is paid.
+    /// The sum of the payments that the network has and that do not count before they are in a block, in
+    /// satoshis. It is 0 once the invoice is paid.
     pub waiting: u64,
+    /// Why they wait.
+    pub waits_for: WaitReason,
     /// What the payer must still send, in satoshis. It is 0 if the invoice is not pending, and also
     /// once everything was sent and only blocks are missing.
     pub due: u64,
@@ -99,6 +102,7 @@ impl Wallet {
             satoshis,
             paid: sums.received,
             waiting: sums.waiting,
+            waits_for: sums.waits_for,
             due: sums.to_send,
             counted: sums.counted,
             refunded: sums.refunded,

@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
-use crate::ledger::{Adopt, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NAME, SetRules};
+use crate::ledger::{
+    Adopt, Exposure, GetExposure, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NAME, SetRules,
+};
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
 use crate::model::time::Timestamp;
@@ -198,6 +200,11 @@ impl Wallet {
     /// Whether anything tells of the network: a node, or services.
     pub fn has_source(&self) -> bool {
         self.sources.is_some()
+    }
+
+    /// The sum of what counts by the word of services alone, and its limit.
+    pub async fn exposure(&self) -> Result<Exposure, Error> {
+        Ok(self.store.get(GetExposure).await?)
     }
 
     /// What is known of the broadcasters that take its transactions, if it asks services.

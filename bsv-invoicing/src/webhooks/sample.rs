@@ -52,6 +52,12 @@ fn data(kind: EventKind, now: Timestamp) -> EventData {
             let webhook_id = WebhookId::from_number(0);
             EventData::Webhook { webhook_id, state: "disabled", failing_since: now }
         }
+        Kind::ExposureReached => EventData::Exposure {
+            txid,
+            satoshis,
+            exposed_satoshis: SATOSHIS,
+            limit_satoshis: SATOSHIS,
+        },
         _ if is_of("invoice.") => {
             let payment = EventPayment {
                 satoshis,

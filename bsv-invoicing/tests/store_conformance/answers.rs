@@ -100,6 +100,7 @@ pub(super) async fn rules(store: &impl WalletStore) {
         late: LatePayments::Accept,
         zero_conf_limit: Some(5),
         mined_blocks: 3,
+        ..PaymentRules::default()
     };
     store.execute(SetRules { rules }).await.unwrap();
     assert_eq!(store.get(GetRules).await.unwrap(), rules);

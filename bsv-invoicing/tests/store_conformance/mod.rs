@@ -11,6 +11,7 @@ mod changes;
 mod coins;
 mod counted;
 mod dropped;
+mod exposure;
 pub(crate) mod forward;
 mod idempotency;
 mod ids;
@@ -236,6 +237,9 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a payment is mined beside its cancellation", rivals::mined_in_spite).await;
     check::<P>("a coin goes on to the next of its rivals", rivals::of_a_refused_payment).await;
     check::<P>("strangers' coins are spent once they are mined", rivals::spendable).await;
+    check::<P>("a word counts up to a limit", exposure::limit).await;
+    check::<P>("only what a word alone makes count is exposed", exposure::parts).await;
+    check::<P>("the reason why a payment waits is known", exposure::reasons).await;
     check::<P>("a node excludes rivals", rivals::judged).await;
     check::<P>(
         "a transaction with very many coins counts once it is mined",

@@ -39,7 +39,7 @@ pub(super) async fn told(
     state(store, transaction).await
 }
 
-async fn mined(store: &impl WalletStore, transaction: u64, height: u8, s: u64) {
+pub(super) async fn mined(store: &impl WalletStore, transaction: u64, height: u8, s: u64) {
     let checked = CheckedProof { proof: proof(height), reorganisations: 0 };
     store.execute(Mine { transaction, checked, now: at(s) }).await.unwrap();
 }
@@ -187,6 +187,7 @@ pub(super) async fn audited(store: &impl WalletStore) {
     let step = |(kept, differences): &mut (LedgerTotals, Vec<String>), item| match item {
         LedgerItem::Transaction(it) => {
             kept.unproven_coins += it.unproven_coins;
+            kept.exposed += it.exposed;
             for coin in &it.coins {
                 kept.spendable += u64::from(coin.is_spendable);
                 let is_free = it.can_be_spent && coin.spender.is_none() && !coin.is_immature;
@@ -203,7 +204,10 @@ pub(super) async fn audited(store: &impl WalletStore) {
         }
         LedgerItem::Totals(it) => {
             let of = |it: &LedgerTotals| (it.spendable, it.unproven_coins, it.holdings.balance());
-            if of(&it) != of(kept) || it.holdings.reserved != kept.holdings.reserved {
+            if of(&it) != of(kept)
+                || it.exposed != kept.exposed
+                || it.holdings.reserved != kept.holdings.reserved
+            {
                 differences.push(format!("{it:?}, and {kept:?}"));
             }
         }

@@ -304,6 +304,12 @@ fn services_take_the_place_of_a_node() {
     assert_eq!(found.headers, Some(SourceNames::default()), "they need headers");
     let rules = found.wallet.unwrap().payment_rules;
     assert_eq!((rules.zero_conf_limit, rules.mined_blocks), (Some(1_000), 2));
+    assert_eq!(rules.exposure_limit, Some(50_000));
+    let exposure = |it: Value| {
+        let config = config(services(json!({"services": {"exposureSatoshis": it}})));
+        config.unwrap().wallet.unwrap().payment_rules.exposure_limit
+    };
+    assert_eq!([json!(7), json!("none")].map(exposure), [Some(7), None]);
     let found = found.services.unwrap();
     assert_eq!((found.seen_by, found.accept_timeout), (1, Duration::from_secs(10)));
     assert_eq!(found.broadcasters[0].url, "https://arcade.example");

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bsv_invoicing::invoices::InvoiceQuery;
+use bsv_invoicing::ledger::Exposure;
 use bsv_invoicing::ledger::webhooks::LoadedWebhook;
 use bsv_invoicing::{Timestamp, Wallet};
 use bsv_network::{ChainTip, NodeRpc};
@@ -42,6 +43,7 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     attention.extend(headers.map(headers::attention).into_iter().flatten());
     let services = services::reports(headers, managed.wallet().ok().map(Arc::as_ref));
     attention.extend(services.iter().filter_map(Report::attention));
+    attention.extend(of_exposure(managed).await?);
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_invoices(wallet.as_ref()));
@@ -91,6 +93,19 @@ async fn count_cases(wallet: &Wallet) -> Result<(usize, bool), Problem> {
     let query = InvoiceQuery { needs_decision: true, limit, ..InvoiceQuery::default() };
     let page = wallet.invoices(query).await?;
     Ok((page.invoices.len(), page.next.is_some()))
+}
+
+/// Payments wait for their blocks while the sum that counts without is near its limit.
+async fn of_exposure(managed: &Services) -> Result<Option<String>, Problem> {
+    let Ok(wallet) = managed.wallet() else { return Ok(None) };
+    let Exposure { satoshis, limit } = wallet.exposure().await?;
+    let limit = limit.filter(|limit| satoshis > 0 && satoshis >= limit / 10 * 9);
+    Ok(limit.map(|limit| {
+        format!(
+            "{satoshis} satoshis count by the word of services alone, and the limit is {limit}: further payments \
+             wait for a block (services.exposureSatoshis)"
+        )
+    }))
 }
 
 async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {

@@ -30,6 +30,10 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     if let Ok(lags) = wallet.webhook_lags().await {
         write_lags(exposition, wallet, &lags);
     }
+    if let Ok(exposure) = wallet.exposure().await {
+        let help = "Sum of the payments that count by the word of services alone, in satoshis.";
+        exposition.gauge("bsv_exposed_satoshis", help).add(&[], exposure.satoshis);
+    }
     if instance.metrics.tells_balance
         && let Ok(satoshis) = wallet.balance().await
     {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use askama::Template;
 use bsv_invoicing::dpp::Merchant;
+use bsv_invoicing::transactions::WaitReason;
 use bsv_invoicing::{Checkout, InvoiceState, Payable, Timestamp};
 use bsv_tx::Address;
 
@@ -40,6 +41,8 @@ enum Stage {
     Block,
     /// The same, and a fee is so low that a block may take long.
     LowFee,
+    /// Everything has been sent, and the wallet is not sure of it before it is in a block.
+    Unsure,
     Paid,
     Expired,
 }
@@ -49,7 +52,12 @@ impl Stage {
         match checkout.state {
             InvoiceState::Paid => Self::Paid,
             InvoiceState::Expired => Self::Expired,
-            InvoiceState::Pending if checkout.due == 0 && checkout.waiting > 0 => Self::LowFee,
+            InvoiceState::Pending if checkout.due == 0 && checkout.waiting > 0 => {
+                match checkout.waits_for {
+                    WaitReason::LowFee => Self::LowFee,
+                    _ => Self::Unsure,
+                }
+            }
             InvoiceState::Pending if checkout.due == 0 => Self::Block,
             InvoiceState::Pending if checkout.paid > 0 || checkout.waiting > 0 => Self::Rest,
             InvoiceState::Pending => Self::Waiting,
@@ -59,7 +67,7 @@ impl Stage {
     /// The name of the stage in the style sheet.
     fn name(self) -> &'static str {
         match self {
-            Self::Waiting | Self::Rest | Self::Block | Self::LowFee => "pending",
+            Self::Waiting | Self::Rest | Self::Block | Self::LowFee | Self::Unsure => "pending",
             Self::Paid => "paid",
             Self::Expired => "expired",
         }
@@ -193,6 +201,14 @@ impl PageHtml<'_> {
         Some(counted(self.t.needs_block, self.t.needs_blocks, blocks))
     }
 
+    /// Why a part of what has arrived does not count yet.
+    fn wait_reason(&self) -> &'static str {
+        match self.invoice.waits_for {
+            WaitReason::LowFee => self.t.low_fee,
+            _ => self.t.unsure,
+        }
+    }
+
     fn announcement(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self.stage {
             Stage::Waiting => self.t.waiting,
@@ -202,6 +218,7 @@ impl PageHtml<'_> {
                 return counted(self.t.waiting_for_block, self.t.waiting_for_blocks, blocks);
             }
             Stage::LowFee => self.t.waiting_for_low_fee,
+            Stage::Unsure => self.t.waiting_unsure,
             Stage::Paid => self.t.paid,
             Stage::Expired => self.t.expired,
         })

@@ -20,6 +20,7 @@ pub(super) struct Texts {
     /// With the number of blocks in place of `#`.
     pub(super) waiting_for_blocks: &'static str,
     pub(super) waiting_for_low_fee: &'static str,
+    pub(super) waiting_unsure: &'static str,
     pub(super) paid: &'static str,
     pub(super) paid_unconfirmed: &'static str,
     pub(super) paid_mined: &'static str,
@@ -38,6 +39,7 @@ pub(super) struct Texts {
     /// With the number of blocks in place of `#`.
     pub(super) needs_blocks: &'static str,
     pub(super) low_fee: &'static str,
+    pub(super) unsure: &'static str,
     pub(super) received: &'static str,
     pub(super) of_amount: &'static str,
     pub(super) payable_until: &'static str,

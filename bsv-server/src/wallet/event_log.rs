@@ -125,7 +125,9 @@ impl Ids {
                 ids.user = *user_id;
                 ids.txid = Some(txid.to_string());
             }
-            EventData::Transaction { txid, .. } => ids.txid = Some(txid.to_string()),
+            EventData::Transaction { txid, .. } | EventData::Exposure { txid, .. } => {
+                ids.txid = Some(txid.to_string());
+            }
             EventData::Webhook { webhook_id, .. } => ids.webhook = Some(webhook_id.to_string()),
         }
         ids

@@ -8,9 +8,9 @@ use bsv_tests::{Metrics, Node, Reply, Service, Site};
 use bsv_tx::{BeefVersion, ExtendedTransaction, Transaction};
 use serde_json::{Value, json};
 
-use crate::payments::counter::{Counter, check_problem};
+use crate::payments::counter::{Counter, PRICE, check_problem};
 use crate::payments::forms::{check_taken, post_transaction};
-use crate::payments::merchant::wait_until;
+use crate::payments::merchant::{Merchant, wait_until};
 
 /// A shop that asks an Arcade in front of the node.
 struct Stall {
@@ -61,6 +61,12 @@ impl Stall {
     fn confirmations(&self, id: &str) -> u64 {
         let settlement = self.counter.shop.get(&format!("/api/v1/invoices/{id}/settlement"));
         settlement["confirmations"].as_u64().unwrap_or(0)
+    }
+
+    /// The sum that counts by the word of services alone.
+    fn exposed(&self) -> u64 {
+        let metrics = Metrics::of(self.counter.shop.server.wallet());
+        metrics.value("bsv_exposed_satoshis") as u64
     }
 
     /// Waits until the server has the newest header.
@@ -271,4 +277,56 @@ fn no_address_is_shown_while_nobody_tells_of_payments_to_it() {
         reply.body
     });
     assert!(codes.iter().all(|code| *code == codes[2]), "each is that of the link");
+}
+
+#[test]
+fn what_counts_by_word_alone_is_limited() {
+    let limit = 2 * PRICE - 1;
+    let wallet = json!({ "zeroConfLimitSatoshis": PRICE, "minedBlocks": 1 });
+    let node = Node::start_with(&["disablesafemode=1"]);
+    let service = Service::before(&node);
+    let counter = Counter::on(node, 3, |node| {
+        let mut site = site(node, &[&service], wallet);
+        site.change("services", "exposureSatoshis", json!(limit));
+        site
+    });
+    let stall = Stall { counter, service };
+    let (first, transaction) = stall.payment();
+    assert_eq!(stall.post(&first, &transaction).status, 201);
+    assert_eq!(stall.exposed(), PRICE);
+    let (second, transaction) = stall.payment();
+    let reply = stall.post(&second, &transaction);
+    check_problem(&reply, 422, "payment-waiting", "above the limit");
+    assert_eq!((stall.state(&second), stall.exposed()), ("pending".to_owned(), PRICE));
+    stall.counter.node.mine(1);
+    wait_until("a block holds both", || stall.state(&second) == "paid");
+    wait_until("nothing counts by word", || stall.exposed() == 0);
+    let (third, transaction) = stall.payment();
+    assert_eq!(stall.post(&third, &transaction).status, 201, "there is room again");
+    assert_eq!(stall.state(&third), "paid");
+}
+
+#[test]
+fn a_wallet_pays_through_services_with_what_blocks_hold() {
+    let stall = Stall::with(1, json!({ "minedBlocks": 1 }));
+    let (id, transaction) = stall.payment();
+    assert_eq!(stall.post(&id, &transaction).status, 201);
+    let payee = Merchant::on(&stall.counter.node);
+    let bill = payee.invoice(5_000);
+    let url = payee.payment_url(&bill);
+    // Services give only their word that the coin exists.
+    let early = stall.counter.shop.pay(&url);
+    check_problem(&early, 422, "insufficient-funds", "no block holds the coin");
+    stall.counter.node.mine(1);
+    wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
+    let paid = stall.counter.shop.pay(&url);
+    assert_eq!(paid.status, 201, "{}", paid.body);
+    assert_eq!(payee.state(&bill), "paid");
+    let state = || stall.counter.shop.server.wallet().list("/api/v1/outgoing")[0]["state"].clone();
+    wait_until("services have taken the payment", || state() == "settled");
+    // The change of a proven coin can be spent at once.
+    let bill = payee.invoice(5_000);
+    let paid = stall.counter.shop.pay(&payee.payment_url(&bill));
+    assert_eq!(paid.status, 201, "{}", paid.body);
+    assert_eq!(payee.state(&bill), "paid");
 }

@@ -147,6 +147,18 @@ pub enum EventData {
         #[serde(flatten)]
         block: Option<MinedIn>,
     },
+    /// A payment that waits for its block, because too much counts by the word of services alone.
+    Exposure {
+        /// The transaction.
+        #[serde(serialize_with = "as_text")]
+        txid: Txid,
+        /// What it would have added.
+        satoshis: u64,
+        /// The sum of what counts by the word of services alone.
+        exposed_satoshis: u64,
+        /// The highest sum.
+        limit_satoshis: u64,
+    },
     /// A webhook that was disabled.
     Webhook {
         /// The id.

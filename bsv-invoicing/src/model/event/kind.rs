@@ -136,6 +136,8 @@ event_kinds! {
     /// A refund has begun that counts against what an invoice is paid with, or such a refund has come to
     /// nothing.
     InvoiceSumsChanged = 49, "invoice.sums_changed";
+    /// So much counts by the word of services alone that a payment waits for its block.
+    ExposureReached = 50, "exposure.reached";
 }
 
 impl EventKind {
