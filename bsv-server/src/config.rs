@@ -1,5 +1,6 @@
 //! The configuration: a TOML file, the environment, and the defaults.
 
+mod checks;
 mod clear_text;
 mod error;
 mod services;
@@ -8,7 +9,6 @@ mod shown;
 mod sources;
 
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use hyper::http::uri::Authority;
 use ipnet::IpNet;
 use secrecy::SecretString;
 
+use self::checks::{in_range, is_public_url};
 pub use self::error::ConfigError;
 pub use self::services::{BroadcasterConfig, ServicesConfig};
 use self::settings::{
@@ -480,12 +481,6 @@ fn wallet_store(settings: &WalletStoreSettings) -> Result<PostgresOptions, Confi
     }
 }
 
-/// Whether a host of a URL is this machine.
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
-    host == "localhost" || address.is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
 fn payments_config(settings: &PaymentsSettings) -> Result<PaymentsConfig, ConfigError> {
     let public_url = settings.public_url.as_deref();
     if !public_url.is_none_or(is_public_url) {
@@ -551,34 +546,11 @@ fn networks(setting: &'static str, texts: &[String]) -> Result<Vec<IpNet>, Confi
     networks.collect()
 }
 
-fn in_range(
-    setting: &'static str,
-    value: u32,
-    allowed: RangeInclusive<u32>,
-) -> Result<u32, ConfigError> {
-    if allowed.contains(&value) {
-        Ok(value)
-    } else {
-        Err(ConfigError::OutOfRange { setting, allowed })
-    }
-}
-
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
 const MAX_CHECK_HOURS: u32 = 8760;
 /// The limit of a setting: a pool's job is late after a shorter wait.
 const MAX_ASK_NODE_MS: u32 = 10_000;
-
-/// Whether payment URLs can begin with this text, and headers can hold it unchanged.
-fn is_public_url(url: &str) -> bool {
-    let uri: Option<hyper::Uri> = url.parse().ok();
-    uri.is_some_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|host| !host.is_empty())
-            && uri.query().is_none()
-    }) && url.is_ascii()
-        && !url.contains(['#', '<', '>', '"', '@'])
-}
 
 /// Whether this is an origin of web pages in the spelling of browsers, which a header can hold
 /// unchanged.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bsv_network::broadcasters::BroadcasterReport;
+use bsv_network::broadcasters::{BroadcasterReport, BroadcasterSet};
 use bsv_network::{NetworkSource, NodeRpc};
 use bsv_store::{KeyEvent, Keystore};
 use bsv_tx::{KeyError, Network};
@@ -213,7 +213,7 @@ impl Wallet {
         source
             .and_then(NetworkSource::broadcasters)
             .into_iter()
-            .flat_map(|it| it.reports())
+            .flat_map(BroadcasterSet::reports)
             .collect()
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bsv_tx::{MerkleBranch, Transaction, Txid};
 
-use super::{Evidence, Fate, Offered, Shown, Sight, Verdict};
+use super::answers::{Evidence, Fate, Offered, Shown, Sight, Verdict};
 use crate::error::NodeError;
 use crate::rpc::{
     BlockInfo, Mempool, MempoolEntry, MinedIn, NodeRpc, OutputState, Submitted, TransactionPlace,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bsv_tx::{BlockHash, Bump, Txid};
 
-use super::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
+use super::answers::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
 use crate::broadcasters::{BroadcasterError, BroadcasterSet, Said, Standing, Told};
 use crate::headers::HeaderFollower;
 use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};

@@ -8,14 +8,13 @@ use bsv_tx::Network;
 use hyper::http::uri::Authority;
 use secrecy::SecretString;
 
+use super::checks::{in_range, is_loopback, is_public_url};
 use super::error::ConfigError;
-use super::is_loopback;
 use super::settings::{
     BroadcasterKind, BroadcasterSettings, HeadersSettings, Limit, ServicesSettings, Settings,
     SourceSetting,
 };
 use super::sources::read;
-use super::{in_range, is_public_url};
 
 /// The services that the wallet asks in place of a node.
 #[derive(Clone, Debug)]

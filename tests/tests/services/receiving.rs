@@ -320,13 +320,13 @@ fn a_wallet_pays_through_services_with_what_blocks_hold() {
     stall.counter.node.mine(1);
     wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
     let paid = stall.counter.shop.pay(&url);
-    assert_eq!(paid.status, 201, "{}", paid.body);
+    assert_eq!(paid.status, 200, "{}", paid.body);
     assert_eq!(payee.state(&bill), "paid");
     let state = || stall.counter.shop.server.wallet().list("/api/v1/outgoing")[0]["state"].clone();
     wait_until("services have taken the payment", || state() == "settled");
     // The change of a proven coin can be spent at once.
     let bill = payee.invoice(5_000);
     let paid = stall.counter.shop.pay(&payee.payment_url(&bill));
-    assert_eq!(paid.status, 201, "{}", paid.body);
+    assert_eq!(paid.status, 200, "{}", paid.body);
     assert_eq!(payee.state(&bill), "paid");
 }
