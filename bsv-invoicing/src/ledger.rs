@@ -42,6 +42,7 @@
 //! | [`Displace`] | any that is not lost | displaced | transactions that spend its receipts become displaced first |
 //! | [`Invalidate`] | any that is not lost | invalid | transactions that spend its receipts become displaced first |
 //! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; invalid if it was ever seen | |
+//! | [`FreeInvoices`] (nobody says what became of it for a while) | offered, of a payment to the wallet | offered | its invoices take another payment, and expire in their time |
 //! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment keeps its state until the network shows it or the cancellation |
 //! | a cancellation is seen by a node, or mined | offered, unseen, waiting | cancelled | this is the state of the payment. A cancellation that services know waits, and the payment keeps its state |
@@ -82,6 +83,7 @@ mod exposure;
 pub mod figures;
 mod follow_tip;
 mod forget_block;
+mod free_invoices;
 pub mod idempotency;
 mod idempotent_answers;
 pub mod items;
@@ -137,6 +139,7 @@ pub use self::event_page::GetEventPage;
 pub use self::exposure::{Exposure, GetExposure};
 pub use self::follow_tip::FollowTip;
 pub use self::forget_block::ForgetBlock;
+pub use self::free_invoices::FreeInvoices;
 pub use self::mark_read::MarkRead;
 pub use self::mine::Mine;
 pub use self::notice::{GetKnown, Known, Notice, Noticed, OwnParts, ShownPlace};

@@ -162,9 +162,12 @@ fn describe(check: &BooksCheck) -> String {
     }
     let (proofs, of) = (counted(*proofs, "proof", "proofs"), counted(*blocks, "block", "blocks"));
     text += &match check.blocks_in_chain {
-        Some(count) => format!("{proofs} of {of}, {count} of them in the node's main chain\n"),
+        Some(count) => format!("{proofs} of {of}, {count} of them in the main chain\n"),
         None => format!("{proofs} of {of}, for which no node was asked\n"),
     };
+    if check.blocks_in_chain.is_some() && !check.are_coins_compared {
+        text.push_str("the coins were not compared with the network: that needs a node\n");
+    }
     text + &match check.searched_from {
         Some(height) => format!(
             "the chain from height {height} on and the mempool were searched for what the books lack\n"

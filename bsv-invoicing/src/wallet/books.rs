@@ -42,6 +42,8 @@ pub struct BooksCheck {
     /// How many of these blocks the node has in its main chain with that root. `None` without a
     /// node.
     pub blocks_in_chain: Option<u64>,
+    /// Whether the network was asked about each coin. Services do not tell which coins are unspent.
+    pub are_coins_compared: bool,
     /// The height from which on the chain was searched for what the books lack. `None` if it was not
     /// searched.
     pub searched_from: Option<u32>,
@@ -82,7 +84,9 @@ impl Wallet {
     ) -> Result<BooksCheck, Error> {
         let keys = Arc::clone(&self.keys);
         let (sender, coins) = mpsc::channel(COINS_IN_QUEUE);
-        let mut coins_to_ask = self.sources.is_some().then(|| CoinsToAsk::new(sender));
+        let sources = self.sources.as_ref();
+        let are_coins_compared = sources.is_some_and(|it| it.operating.reads_blocks());
+        let mut coins_to_ask = are_coins_compared.then(|| CoinsToAsk::new(sender));
         let step = move |books: &mut Books, item| match item {
             LedgerItem::Transaction(transaction) => {
                 books.add(&transaction, &keys);
@@ -102,6 +106,7 @@ impl Wallet {
         let (books, asked) = tokio::join!(read, self.ask_about_coins(coins));
         let Books { mut check, blocks, last_change, .. } = books?;
         check.blocks = blocks.len() as u64;
+        check.are_coins_compared = are_coins_compared;
         if let Some(sources) = &self.sources {
             asked?.into_iter().for_each(|difference| check.differ(difference));
             check.blocks_in_chain =
@@ -487,7 +492,9 @@ async fn count_in_chain(
     check: &mut BooksCheck,
 ) -> Result<u64, Error> {
     let mut count = 0;
-    for (hash, proved) in blocks {
+    // Nothing is known of earlier blocks.
+    let known = blocks.iter().filter(|(_, proved)| proved.height >= source.begins_at());
+    for (hash, proved) in known {
         let block = source.header(hash).await.map_err(away)?;
         let fault = match block.filter(|block| block.in_main_chain) {
             None => "is not in the main chain",

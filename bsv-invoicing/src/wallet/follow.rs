@@ -7,6 +7,7 @@ mod schedule;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bsv_network::{ChainTip, Fate, NetworkSource, NodeError, Offered, Place, SourceError, Verdict};
 use bsv_tx::Transaction;
@@ -17,7 +18,7 @@ pub(crate) use self::schedule::Following;
 use crate::error::Error;
 use crate::ledger::queries::{GetAncestors, GetFollowed, GetHolder, GetTransaction};
 use crate::ledger::rows::Damaged;
-use crate::ledger::{Contest, Displace, Invalidate, TellContested, Unfollow};
+use crate::ledger::{Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow};
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
@@ -30,6 +31,8 @@ use crate::wallet::sources::{FOLLOWING_TURNS, away};
 const PATIENCE: u32 = 6;
 /// How many transactions are read at once.
 const PAGE: usize = 100;
+/// How long a payment of which services say nothing keeps its invoice from being paid otherwise.
+const HOLDING_PERIOD: Duration = Duration::from_secs(10 * 60);
 
 /// The node that a round asks, and its tip at the beginning of the round.
 #[derive(Clone, Copy)]
@@ -201,6 +204,7 @@ impl Wallet {
         let Followed { number, record, until, .. } = *followed;
         match record.state {
             TransactionState::Offered | TransactionState::Unseen => {
+                self.free_invoices(round.source, followed).await?;
                 self.resolve(followed, following);
                 Ok(())
             }
@@ -221,6 +225,21 @@ impl Wallet {
             // A change of the chain makes the wallet look at its block.
             TransactionState::Mined(_) => Ok(()),
         }
+    }
+
+    /// Frees the invoices of a payment that services neither take nor refuse, after a while. A node
+    /// decides at once.
+    async fn free_invoices(
+        &self,
+        source: &NetworkSource,
+        Followed { number, record, .. }: &Followed,
+    ) -> Result<(), Error> {
+        let is_strangers = record.purpose.is_from_outside();
+        let is_held_for_long = record.at.after(HOLDING_PERIOD) <= self.now();
+        if is_strangers && is_held_for_long && !source.excludes_rivals() {
+            self.store.execute(FreeInvoices { transaction: *number }).await?;
+        }
+        Ok(())
     }
 
     /// Whether a process is offering a transaction to the network.

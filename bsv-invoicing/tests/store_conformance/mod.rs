@@ -237,6 +237,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a payment is mined beside its cancellation", rivals::mined_in_spite).await;
     check::<P>("a coin goes on to the next of its rivals", rivals::of_a_refused_payment).await;
     check::<P>("strangers' coins are spent once they are mined", rivals::spendable).await;
+    check::<P>("an unknown outcome frees its invoice", rivals::of_unknown_outcome).await;
     check::<P>("a word counts up to a limit", exposure::limit).await;
     check::<P>("only what a word alone makes count is exposed", exposure::parts).await;
     check::<P>("the reason why a payment waits is known", exposure::reasons).await;

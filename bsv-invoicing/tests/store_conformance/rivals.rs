@@ -4,7 +4,8 @@ use bsv_invoicing::coins::{Holding, Holdings};
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerCoin, LedgerItem, LedgerTotals};
 use bsv_invoicing::ledger::queries::{GetBalance, GetFigures, GetReceivedSum, GetRecord};
 use bsv_invoicing::ledger::{
-    CheckedProof, Evidence, ForgetBlock, Mine, NoteRival, Offer, See, ShownPlace, Sighting,
+    CheckedProof, Evidence, ForgetBlock, FreeInvoices, Mine, NoteRival, Offer, See, ShownPlace,
+    Sighting,
 };
 use bsv_invoicing::receiving::{IncomingPayment, IncomingState};
 use bsv_invoicing::sending::OutgoingState;
@@ -349,4 +350,28 @@ pub(super) async fn spendable(store: &impl WalletStore) {
     let refused = store.reserve(outgoing("another", 400)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 0, .. });
     audited(store).await;
+}
+
+/// A payment of which nobody says anything no longer keeps its invoice from being paid, or from expiring,
+/// and counts if it is shown after all.
+pub(super) async fn of_unknown_outcome(store: &impl WalletStore) {
+    invoices(store, 2).await;
+    let [first, lonely] = [offered(store, 1, 5, 1).await, offered(store, 2, 6, 1).await];
+    let other = || Offer { may_have_rivals: true, ..incoming(1, 7, at(2)) };
+    assert!(store.offer(other()).await.is_err(), "the first one is in flight");
+    for number in [first.number, lonely.number] {
+        store.execute(FreeInvoices { transaction: number }).await.unwrap();
+        assert_eq!(state(store, number).await, Offered);
+    }
+    let second = begin_with(store, other()).await;
+    // It holds the invoice by now, and the first one frees nothing of it.
+    store.execute(FreeInvoices { transaction: first.number }).await.unwrap();
+    let third = Offer { may_have_rivals: true, ..incoming(1, 8, at(2)) };
+    assert!(store.offer(third).await.is_err(), "the second one is in flight");
+    assert_eq!(told(store, second.number, WORD, 3).await, Seen);
+    assert_eq!(told(store, first.number, WORD, 4).await, Seen);
+    assert_eq!(store.balance().await.unwrap(), 2 * SATOSHIS);
+    store.sweep(at(3 * 3600), 9).await.unwrap();
+    let invoice = store.invoice(2).await.unwrap().unwrap();
+    assert!(invoice.expired_at.is_some(), "{invoice:?}");
 }

@@ -216,7 +216,7 @@ fn in_a_terminal_rows_are_single_lines_and_elsewhere_whole() {
         &["invoice", "refund", id],
         &["wallet", "rescan", "--from-height", "1"],
     ] {
-        let text = shown(arguments);
+        let text = shown(&[arguments, &["--color", "never"]].concat());
         assert!(text.lines().all(|line| line.trim_end().chars().count() <= 80), "{text}");
     }
 }

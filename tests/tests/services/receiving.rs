@@ -330,3 +330,18 @@ fn a_wallet_pays_through_services_with_what_blocks_hold() {
     assert_eq!(paid.status, 200, "{}", paid.body);
     assert_eq!(payee.state(&bill), "paid");
 }
+
+#[test]
+fn books_are_verified_with_services_as_far_as_they_tell() {
+    let stall = Stall::with(1, json!({ "minedBlocks": 1 }));
+    let (id, transaction) = stall.payment();
+    assert_eq!(stall.post(&id, &transaction).status, 201);
+    stall.counter.node.mine(1);
+    wait_until("it is proven", || stall.confirmations(&id) == 1);
+    let site = &stall.counter.shop.site;
+    let text = site.cli_ok(&["books", "verify"]);
+    assert!(text.contains("1 proof of 1 block, 1 of them in the main chain"), "{text}");
+    assert!(text.contains("the coins were not compared with the network"), "{text}");
+    let searched = site.cli(&["books", "verify", "--from-height", "1"]);
+    assert!(searched.stderr.contains("this needs a node"), "{searched:?}");
+}
