@@ -45,7 +45,7 @@ fn read_again(terms: &Terms, dialect: Dialect) -> Terms {
 
 fn pay(received: &ReceivedTerms) {
     let transaction = Transaction { version: 1, inputs: vec![], outputs: vec![], lock_time: 0 };
-    let payment = Payment::from_json(&received.payment(&transaction, "\"memo\"")).unwrap();
+    let payment = Payment::from_json(&received.payment(&transaction, None, "\"memo\"")).unwrap();
     assert_eq!(payment.dialect, received.dialect());
     assert_eq!(payment.transaction, transaction.to_bytes());
     assert_eq!(payment.memo, "\"memo\"");

@@ -184,7 +184,7 @@ impl Bill {
 
     /// The body that pays with a transaction, in the dialect of the terms.
     pub fn payment(&self, transaction: &Transaction) -> Vec<u8> {
-        self.received.payment(transaction, "")
+        self.received.payment(transaction, None, "")
     }
 
     /// Pays with a transaction, in the dialect of the terms.

@@ -1,13 +1,16 @@
+mod ancestry;
 mod refund_to;
 
 use std::fmt;
 
+use bsv_tx::BeefError;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use self::refund_to::MAX_REFUND_TO_LEN;
 
+use self::ancestry::with_ancestry;
 use self::refund_to::RefundTo;
 use super::dialect::{Dialect, HYBRID_MODE};
 use super::json::{self, HexBytes};
@@ -17,7 +20,8 @@ use super::json::{self, HexBytes};
 pub struct Payment {
     /// The dialect of the payment, and of the answer that the payer expects.
     pub dialect: Dialect,
-    /// The encoded transaction in any [form](bsv_tx::TransactionForm). It may be invalid.
+    /// The encoded transaction in any [form](bsv_tx::TransactionForm). It may be invalid. If the
+    /// payer has sent the ancestors beside it, it is BEEF.
     pub transaction: Vec<u8>,
     /// The payer's text, of any length. Empty if there is none.
     pub memo: String,
@@ -55,6 +59,9 @@ pub enum PaymentError {
     /// It uses a payment mode that the terms do not offer.
     #[error("the payment's modeId must be {HYBRID_MODE}, the only mode that is offered")]
     UnknownMode,
+    /// The ancestors beside the transaction are wrong, or not all of them are there.
+    #[error("the ancestry of the transaction is not the BEEF that it begins like: {0}")]
+    Ancestry(#[from] BeefError),
     /// The place for refunds is too long.
     #[error("the place for refunds must have at most {MAX_REFUND_TO_LEN} characters")]
     RefundToTooLong,
@@ -65,13 +72,13 @@ impl Payment {
     pub fn from_json(body: &[u8]) -> Result<Self, PaymentError> {
         let body: Body<'_> = json::read(body).map_err(PaymentError::Malformed)?;
         let transactions = (body.raw_tx.into_bytes(), body.mode, body.transaction.into_bytes());
-        let (dialect, transaction) = match transactions {
-            (Some(transaction), None, None) => (Dialect::GoDpp, transaction),
-            (None, Some(mode), None) => (Dialect::Brc, mode.transactions.0),
+        let (dialect, transaction, ancestry) = match transactions {
+            (Some(transaction), None, None) => (Dialect::GoDpp, transaction, body.ancestry),
+            (None, Some(mode), None) => (Dialect::Brc, mode.transactions.0, mode.ancestors),
             (None, Some(mode), Some(deprecated)) if mode.transactions.0 == deprecated => {
-                (Dialect::Brc, deprecated)
+                (Dialect::Brc, deprecated, mode.ancestors)
             }
-            (None, None, Some(transaction)) => (Dialect::Bip270, transaction),
+            (None, None, Some(transaction)) => (Dialect::Bip270, transaction, None),
             (None, None, None) => return Err(PaymentError::NoTransaction),
             _ => return Err(PaymentError::SeveralDialects),
         };
@@ -88,7 +95,7 @@ impl Payment {
         }
         Ok(Self {
             dialect,
-            transaction,
+            transaction: with_ancestry(transaction, ancestry)?,
             memo: body.memo.unwrap_or_default(),
             refund_to,
             reference: body.merchant_data.and_then(|raw| reference(dialect, raw)),
@@ -114,8 +121,11 @@ fn reference(dialect: Dialect, merchant_data: &RawValue) -> Option<String> {
 struct Body<'a> {
     #[serde(default)]
     raw_tx: TransactionText,
+    #[serde(borrow)]
+    ancestry: Option<&'a RawValue>,
     mode_id: Option<String>,
-    mode: Option<Mode>,
+    #[serde(borrow)]
+    mode: Option<Mode<'a>>,
     #[serde(default)]
     transaction: TransactionText,
     memo: Option<String>,
@@ -136,8 +146,10 @@ impl TransactionText {
 }
 
 #[derive(serde::Deserialize)]
-struct Mode {
+struct Mode<'a> {
     transactions: OneTransaction,
+    #[serde(borrow)]
+    ancestors: Option<&'a RawValue>,
 }
 
 /// A list of one transaction. Longer lists are not read to their end.

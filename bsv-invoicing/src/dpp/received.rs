@@ -3,7 +3,7 @@ mod wire;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bsv_tx::{Network, Transaction};
+use bsv_tx::{Beef, Network, Transaction};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -79,22 +79,29 @@ impl ReceivedTerms {
         }
     }
 
-    /// The body to post: the payment of these terms with a signed transaction. The same input
-    /// always gives the same bytes, so that the body can be stored and posted again.
-    pub fn payment(&self, transaction: &Transaction, memo: &str) -> Vec<u8> {
+    /// The body to post: the payment of these terms with a signed transaction, and with its
+    /// ancestors if the payee [wants](Terms::wants_ancestry) them. The same input always gives the
+    /// same bytes, so that the body can be stored and posted again.
+    pub fn payment(
+        &self,
+        transaction: &Transaction,
+        ancestry: Option<&Beef>,
+        memo: &str,
+    ) -> Vec<u8> {
         let hex = transaction.to_hex();
+        let ancestry = ancestry.map(|beef| hex::encode(beef.to_bytes()));
         match &self.echo {
             Echo::GoDpp { merchant_data } => json::write(&GoDppPayment {
                 merchant_data: merchant_data.as_deref(),
                 refund_to: None,
                 memo,
-                ancestry: "",
+                ancestry: ancestry.as_deref().unwrap_or_default(),
                 raw_tx: &hex,
                 proof_callbacks: NoCallbacks {},
             }),
             Echo::Brc { option_id } => json::write(&BrcPayment {
                 mode_id: HYBRID_MODE,
-                mode: BrcMode { option_id, transactions: [&hex] },
+                mode: BrcMode { option_id, transactions: [&hex], ancestors: ancestry.as_deref() },
                 memo,
             }),
             Echo::Bip270 { merchant_data } => json::write(&Bip270Payment {
@@ -112,9 +119,6 @@ impl ReceivedTerms {
             Network::Regtest => "regtest",
         };
         check_network(terms.network, &[known], ours)?;
-        if terms.ancestry_required || terms.spv_required {
-            return Err(unsupported("the ancestors of the transaction"));
-        }
         let (merchant, reference) = merchant(terms.merchant_data);
         Ok(Self {
             terms: Terms {
@@ -130,6 +134,7 @@ impl ReceivedTerms {
                     standard: terms.fees.standard.mining_fee.into(),
                     data: terms.fees.data.mining_fee.into(),
                 }),
+                wants_ancestry: terms.ancestry_required || terms.spv_required,
             },
             echo: Echo::GoDpp { merchant_data: terms.merchant_data.map(ToOwned::to_owned) },
         })
@@ -143,7 +148,7 @@ impl ReceivedTerms {
             Network::Regtest => &["regtest", "bitcoin-sv"],
         };
         check_network(terms.network, known, ours)?;
-        let (option_id, outputs, fees) = choose_option(&terms.modes)?;
+        let (option_id, BrcChoice { outputs, fees, wants_ancestry }) = choose_option(&terms.modes)?;
         let beneficiary = terms.beneficiary.and_then(|raw| json::read_text(raw.get()).ok());
         let beneficiary: MerchantData = beneficiary.unwrap_or_default();
         let reference = beneficiary.payment_reference.clone().unwrap_or_default();
@@ -158,6 +163,7 @@ impl ReceivedTerms {
                 merchant: beneficiary.into(),
                 reference,
                 fees,
+                wants_ancestry,
             },
             echo: Echo::Brc { option_id },
         })
@@ -184,6 +190,7 @@ impl ReceivedTerms {
                 merchant: Merchant::default(),
                 reference: reference.unwrap_or_default(),
                 fees: fee_rate.and_then(Bip274FeeRate::into_fees),
+                wants_ancestry: false,
             },
             echo: Echo::Bip270 { merchant_data: terms.merchant_data.map(ToOwned::to_owned) },
         })
@@ -237,21 +244,28 @@ fn merchant(raw: Option<&RawValue>) -> (Merchant, String) {
 /// The first option, in the order of names, that this wallet can pay, and what it asks for.
 fn choose_option(
     modes: &BTreeMap<Cow<'_, str>, &RawValue>,
-) -> Result<(String, Vec<Output>, Option<Fees>), TermsError> {
+) -> Result<(String, BrcChoice), TermsError> {
     let hybrid = modes.get(HYBRID_MODE).ok_or_else(|| unsupported("an unknown payment mode"))?;
     let member = format!("modes.{HYBRID_MODE}");
     let options: BTreeMap<Cow<'_, str>, &RawValue> = part(&member, hybrid)?;
     let mut refusal = None;
     for (option_id, option) in options {
         match read_option(&format!("{member}.{option_id}"), option) {
-            Ok((outputs, fees)) => return Ok((option_id.into_owned(), outputs, fees)),
+            Ok(choice) => return Ok((option_id.into_owned(), choice)),
             Err(error) => drop(refusal.get_or_insert(error)),
         }
     }
     Err(refusal.unwrap_or_else(|| TermsError::Malformed(format!("{member} has no option"))))
 }
 
-fn read_option(member: &str, option: &RawValue) -> Result<(Vec<Output>, Option<Fees>), TermsError> {
+/// What an option of BRC-27 asks for.
+struct BrcChoice {
+    outputs: Vec<Output>,
+    fees: Option<Fees>,
+    wants_ancestry: bool,
+}
+
+fn read_option(member: &str, option: &RawValue) -> Result<BrcChoice, TermsError> {
     let BrcOption { transactions } = part(member, option)?;
     let Ok([transaction]) = <[BrcTransaction<'_>; 1]>::try_from(transactions) else {
         return Err(unsupported("no transaction or more than one"));
@@ -265,15 +279,13 @@ fn read_option(member: &str, option: &RawValue) -> Result<(Vec<Output>, Option<F
         return Err(unsupported("tokens"));
     }
     let policies = policies.unwrap_or_default();
-    if policies.spv_required {
-        return Err(unsupported("the ancestors of the transaction"));
-    }
     if policies.lock_time.is_some_and(|time| time != 0) {
         return Err(unsupported("a lock time"));
     }
     let native = native.ok_or_else(|| unsupported("no native output"))?;
     let outputs = part(&format!("{member}.transactions[0].outputs.native"), native)?;
-    Ok((outputs, policies.fees.and_then(BrcFees::into_fees)))
+    let fees = policies.fees.and_then(BrcFees::into_fees);
+    Ok(BrcChoice { outputs, fees, wants_ancestry: policies.spv_required })
 }
 
 /// Reads a part of the terms that the first pass left as raw JSON.

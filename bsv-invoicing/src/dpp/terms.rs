@@ -30,6 +30,9 @@ pub struct Terms {
     /// them. BIP270 has one rate for all bytes (the `feeRate` of BIP274), which is the standard
     /// rate.
     pub fees: Option<Fees>,
+    /// Whether the payee asks for the ancestors of the transaction, back to mined ones. BIP270 has no
+    /// member for that.
+    pub wants_ancestry: bool,
 }
 
 /// An output that the payer's transaction must have.
@@ -105,7 +108,7 @@ impl Terms {
         let Merchant { name, avatar, email, address } = &self.merchant;
         GoDppTerms {
             network: network_name(self.network, Dialect::GoDpp),
-            ancestry_required: false,
+            ancestry_required: self.wants_ancestry,
             destinations: Outputs { outputs: self.outputs() },
             creation_timestamp: self.created_at,
             expiration_timestamp: GoTime(self.expires_at),
@@ -131,7 +134,7 @@ impl Terms {
             outputs: Native { native: self.outputs() },
             policies: Policies {
                 fees: self.fees.map(|Fees { standard, data }| FeeQuote { data, standard }),
-                spv_required: false,
+                spv_required: self.wants_ancestry,
             },
         };
         BrcTerms {

@@ -56,7 +56,7 @@ impl Wallet {
         let plan = Plan::new(OutgoingPurpose::Consolidation, Vec::new(), fee_rate);
         let reserve =
             |_: &Plan, claim, _| ReserveConsolidation { fee_rate, least, up_to_height, claim };
-        match self.make(plan, reserve, |_| None).await {
+        match self.make(plan, reserve, async |_| Ok(None)).await {
             Err(Error::Refused(Refusal::NothingDue)) => Ok(None),
             made => made.map(Some),
         }

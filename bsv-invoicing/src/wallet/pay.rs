@@ -29,6 +29,7 @@ pub(crate) use self::payee::Payee;
 pub use self::preview::PaymentPreview;
 
 use self::asked::Asked;
+use self::beef::Archive;
 use self::draft::payment_url;
 use crate::error::Error;
 use crate::model::idempotency::IdempotencyKey;
@@ -69,8 +70,14 @@ impl Wallet {
         }
         let Asked { plan, terms, posting_url, .. } = self.ask(url, idempotency).await?;
         let elsewhere = (posting_url != *url).then(|| posting_url.into());
-        let posting = |transaction: &Transaction| {
-            Some(Posting { url: elsewhere, body: terms.payment(transaction, "") })
+        let posting = async |transaction: &Transaction| {
+            let archive = Archive { wallet: Some(self), source: &self.sources()?.operating };
+            let ancestry = match terms.terms.wants_ancestry {
+                true => Some(archive.beef(transaction).await?),
+                false => None,
+            };
+            let body = terms.payment(transaction, ancestry.as_ref(), "");
+            Ok(Some(Posting { url: elsewhere, body }))
         };
         self.make(Plan { max_cost: max_satoshis, ..plan }, Plan::reserve, posting).await
     }

@@ -100,7 +100,7 @@ impl Wallet {
             return self.go_on(payment).await;
         }
         let (_, plan) = self.plan_refund(number, id, &draft).await?;
-        self.make(Plan { idempotency, ..plan }, Plan::reserve, |_| None).await
+        self.make(Plan { idempotency, ..plan }, Plan::reserve, async |_| Ok(None)).await
     }
 
     /// Decides the amount and the destination of a refund. Returns the destination, and the

@@ -73,7 +73,7 @@ impl Wallet {
         self: &Arc<Self>,
         plan: Plan,
         reserve: impl FnOnce(&Plan, u64, Timestamp) -> C,
-        posting: impl FnOnce(&Transaction) -> Option<Posting>,
+        posting: impl AsyncFnOnce(&Transaction) -> Result<Option<Posting>, Error>,
     ) -> Result<OutgoingPayment, Error> {
         let claim = self.next_claim();
         let reserve = reserve(&plan, claim, self.now());
@@ -83,7 +83,7 @@ impl Wallet {
             check_limit(cost, plan.max_cost)?;
             let Plan { purpose, outputs, spending, expires_at, idempotency, .. } = plan;
             let transaction = self.sign(&outputs, &reservation.selection)?;
-            let (posting, satoshis) = (posting(&transaction), spending.satoshis);
+            let (posting, satoshis) = (posting(&transaction).await?, spending.satoshis);
             let payment = NewPayment { reservation, transaction, purpose, satoshis, expires_at };
             let record = Record { payment, posting, idempotency, now: self.now() };
             Ok(self.store.execute(record).await?)

@@ -44,6 +44,7 @@ impl Wallet {
             merchant: self.settings.merchant.clone(),
             reference: id.to_owned(),
             fees: Some(Fees { standard: rate, data: rate }),
+            wants_ancestry: self.sources().is_ok_and(|it| it.receiving.takes_extended()),
         })
     }
 

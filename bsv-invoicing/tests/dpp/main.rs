@@ -43,6 +43,7 @@ fn terms() -> Terms {
             standard: FeeRate { satoshis: 500, bytes: 1000 },
             data: FeeRate { satoshis: 250, bytes: 1000 },
         }),
+        wants_ancestry: false,
     }
 }
 

@@ -1,4 +1,7 @@
-use bsv_invoicing::dpp::{Dialect, Payment, PaymentError};
+use bsv_invoicing::dpp::{Dialect, Payment, PaymentError, ReceivedTerms, Terms};
+use bsv_tx::{
+    Ancestry, Beef, BeefError, BeefVersion, Bump, MerkleBranch, Sibling, Transaction, Txid,
+};
 
 use crate::{terms, transaction};
 
@@ -46,7 +49,7 @@ fn a_payment_that_we_write_is_read_by_us() {
         let network = terms().network;
         let json = terms().to_json(dialect);
         let received = bsv_invoicing::dpp::ReceivedTerms::from_json(&json, network).unwrap();
-        let read = Payment::from_json(&received.payment(&transaction(), "a memo")).unwrap();
+        let read = Payment::from_json(&received.payment(&transaction(), None, "a memo")).unwrap();
         assert_eq!(read.dialect, dialect);
         assert_eq!(read.transaction, transaction().to_bytes());
         assert_eq!(read.memo, "a memo");
@@ -197,4 +200,64 @@ fn every_wrong_member_is_noticed_and_named() {
         let json = format!(r#"{{{mode_id}"mode":{{"transactions":["00"]}}}}"#);
         assert_eq!(read(&json), Err(PaymentError::UnknownMode), "{json}");
     }
+}
+
+/// A transaction that spends a mined one, and that one as BEEF.
+fn with_parent() -> (Transaction, Beef) {
+    let parent = transaction();
+    let mut child = transaction();
+    child.inputs[0].previous_output.txid = parent.txid();
+    let branch = MerkleBranch { position: 0, siblings: vec![Sibling::Hash([9; 32])] };
+    let bumps = vec![Bump::of(7, &[(parent.txid(), branch)]).unwrap()];
+    let beef = Beef::new(BeefVersion::V1, parent, Ancestry { bumps, ..Ancestry::default() });
+    (child, beef.unwrap())
+}
+
+#[test]
+fn ancestors_beside_the_transaction_make_it_a_beef() {
+    let (child, parents) = with_parent();
+    let ancestry = Ancestry {
+        transactions: vec![parents.subject().clone()],
+        bumps: parents.bumps().to_vec(),
+        ..Ancestry::default()
+    };
+    let whole = Beef::new(BeefVersion::V1, child.clone(), ancestry).unwrap();
+    for dialect in [Dialect::GoDpp, Dialect::Brc] {
+        let network = terms().network;
+        let json = Terms { wants_ancestry: true, ..terms() }.to_json(dialect);
+        let received = ReceivedTerms::from_json(&json, network).unwrap();
+        assert!(received.terms.wants_ancestry);
+        let whole_one = received.payment(&child, Some(&whole), "");
+        assert_eq!(Payment::from_json(&whole_one).unwrap().transaction, whole.to_bytes());
+        // Some payers send the ancestors alone.
+        let read = Payment::from_json(&received.payment(&child, Some(&parents), "")).unwrap();
+        let beef = Beef::from_bytes(&read.transaction).unwrap();
+        assert_eq!((beef.subject(), beef.bumps()), (&child, parents.bumps()));
+    }
+}
+
+#[test]
+fn only_ancestors_in_beef_are_read() {
+    let (child, parents) = with_parent();
+    let (raw, beef) = (child.to_hex(), hex::encode(parents.to_bytes()));
+    let with = |transaction: &str, ancestry: &str| {
+        read(&format!(r#"{{"rawTx":"{transaction}","ancestry":{ancestry}}}"#))
+    };
+    for other in [r#""""#, "null", "{}", r#"[{"a":1}]"#, r#""0100""#, r#""no""#, "7"] {
+        assert_eq!(with(&raw, other).unwrap().transaction, child.to_bytes(), "{other}");
+    }
+    // One that brings its ancestors along needs no others, and one that cannot be read is left as it is.
+    for transaction in [&beef, "01ab"] {
+        let bytes = hex::decode(transaction).unwrap();
+        assert_eq!(with(transaction, &format!("\"{beef}\"")).unwrap().transaction, bytes);
+    }
+    let cut = with(&raw, &format!("\"{}\"", &beef[..beef.len() - 2])).unwrap_err();
+    assert!(cut.to_string().starts_with("the ancestry of the transaction"), "{cut}");
+    let mut stranger = child.clone();
+    stranger.inputs[0].previous_output.txid = Txid::from_bytes([8; 32]);
+    let foreign = with(&stranger.to_hex(), &format!("\"{beef}\"")).unwrap_err();
+    assert!(
+        matches!(foreign, PaymentError::Ancestry(BeefError::ParentNotBefore { .. })),
+        "{foreign}"
+    );
 }

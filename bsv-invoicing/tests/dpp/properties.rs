@@ -47,8 +47,10 @@ fn terms() -> impl Strategy<Value = Terms> {
         .prop_map(|[name, avatar, email, address]| Merchant { name, avatar, email, address });
     let fees = (rate(), rate()).prop_map(|(standard, data)| Fees { standard, data });
     let texts = [words(), words(), words()];
-    (network(), vec(destination(), 1..20), time.clone(), option::of(time), texts, merchant, fees)
-        .prop_map(|(network, destinations, created_at, expires_at, texts, merchant, fees)| {
+    let times = (time.clone(), option::of(time));
+    (network(), vec(destination(), 1..20), times, texts, merchant, fees, any::<bool>()).prop_map(
+        |(network, destinations, times, texts, merchant, fees, wants_ancestry)| {
+            let (created_at, expires_at) = times;
             let [payment_url, memo, reference] = texts;
             Terms {
                 network,
@@ -60,8 +62,10 @@ fn terms() -> impl Strategy<Value = Terms> {
                 merchant,
                 reference,
                 fees: Some(fees),
+                wants_ancestry,
             }
-        })
+        },
+    )
 }
 
 fn transaction() -> impl Strategy<Value = Transaction> {
@@ -100,6 +104,7 @@ proptest! {
             let rates = read.terms.fees.map(|fees| (fees.standard, fees.data));
             prop_assert!(rates.is_none_or(|(standard, data)| standard == data));
             expected.fees = read.terms.fees;
+            expected.wants_ancestry = false;
         }
         prop_assert_eq!(read.terms, expected);
     }
@@ -113,7 +118,7 @@ proptest! {
     ) {
         let json = terms.to_json(dialect);
         let received = ReceivedTerms::from_json(&json, terms.network).unwrap();
-        let read = Payment::from_json(&received.payment(&transaction, &memo)).unwrap();
+        let read = Payment::from_json(&received.payment(&transaction, None, &memo)).unwrap();
         let expected = Payment {
             dialect,
             transaction: transaction.to_bytes(),
@@ -185,7 +190,7 @@ proptest! {
         let txid = transaction.txid();
         let json = terms.to_json(dialect);
         let received = ReceivedTerms::from_json(&json, terms.network).unwrap();
-        let payment = received.payment(&transaction, "");
+        let payment = received.payment(&transaction, None, "");
         let branch = MerkleBranch { position: 0, siblings: vec![Sibling::Duplicate] };
         let block_hash = BlockHash::from_bytes([0; 32]);
         let proof = MerkleProof { txid, block_hash, block_height: 1, header: None, branch };

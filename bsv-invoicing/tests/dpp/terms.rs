@@ -173,16 +173,6 @@ fn every_wrong_member_is_noticed_and_named() {
             "fees.standard.miningFee.bytes: must be from 1",
         ),
         ("\"satoshis\":250", "\"satoshis\":1e99", "fees.data.miningFee.satoshis: invalid type"),
-        (
-            "\"ancestryRequired\":false",
-            "\"ancestryRequired\":true",
-            "asks for the ancestors of the transaction",
-        ),
-        (
-            "\"ancestryRequired\":false",
-            "\"spvRequired\":true",
-            "asks for the ancestors of the transaction",
-        ),
     ] {
         let error = refusal(GO_DPP, right, wrong).to_string();
         assert!(error.contains(reason), "{error}");
@@ -204,7 +194,6 @@ fn every_wrong_member_is_noticed_and_named() {
         ),
         ("\"native\":", "\"stas\":[{}],\"native\":", "asks for tokens"),
         ("\"native\":", "\"Native\":", "asks for tokens"),
-        ("\"SPVRequired\":false", "\"SPVRequired\":true", "asks for the ancestors"),
         ("\"SPVRequired\":false", "\"lockTime\":7", "asks for a lock time"),
         ("\"satoshis\":500,\"bytes\":1000", "\"satoshis\":500,\"bytes\":0", "standard"),
         ("\"satoshis\":500,\"bytes\":1000", "\"satoshis\":500", "a fee has satoshis and bytes"),
@@ -336,7 +325,7 @@ fn fees_are_rounded_down_and_never_overflow() {
 fn payments_repeat_the_members_that_the_payee_wants_back() {
     let hex = transaction().to_hex();
     let merchant_data = r#"{"avatar":"https://shop.example/a.png","name":"Shop","email":"shop@shop.example","address":"1 the street","extendedData":{"paymentReference":"l2ZQnMo"}}"#;
-    let payment = read(GO_DPP).unwrap().payment(&transaction(), "");
+    let payment = read(GO_DPP).unwrap().payment(&transaction(), None, "");
     let expected = format!(
         r#"{{"merchantData":{merchant_data},"refundTo":null,"memo":"","ancestry":"","rawTx":"{hex}","proofCallbacks":{{}}}}"#
     );
@@ -344,15 +333,28 @@ fn payments_repeat_the_members_that_the_payee_wants_back() {
     // The payment repeats it with the same spelling.
     let odd = r#"{ "likes":1.50, "extendedData" : {"paymentReference":"\u006c2"} }"#;
     let payment =
-        read(&GO_DPP.replacen(merchant_data, odd, 1)).unwrap().payment(&transaction(), "");
+        read(&GO_DPP.replacen(merchant_data, odd, 1)).unwrap().payment(&transaction(), None, "");
     assert_eq!(text(&payment), expected.replacen(merchant_data, odd, 1));
 
-    let payment = read(BRC).unwrap().payment(&transaction(), "thanks");
+    let payment = read(BRC).unwrap().payment(&transaction(), None, "thanks");
     let expected = format!(
         r#"{{"modeId":"ef63d9775da5","mode":{{"optionId":"choiceID0","transactions":["{hex}"]}},"memo":"thanks"}}"#
     );
     assert_eq!(text(&payment), expected);
-    let payment = read(BIP270).unwrap().payment(&transaction(), "");
+    let payment = read(BIP270).unwrap().payment(&transaction(), None, "");
     let expected = format!(r#"{{"merchantData":"l2ZQnMo","transaction":"{hex}","memo":""}}"#);
     assert_eq!(text(&payment), expected);
+}
+
+#[test]
+fn a_payee_says_that_it_wants_the_ancestors() {
+    for (json, no, yes) in [
+        (GO_DPP, "\"ancestryRequired\":false", "\"ancestryRequired\":true"),
+        (GO_DPP, "\"ancestryRequired\":false", "\"spvRequired\":true"),
+        (BRC, "\"SPVRequired\":false", "\"SPVRequired\":true"),
+    ] {
+        let wanting = json.replacen(no, yes, 1);
+        assert!(read(&wanting).unwrap().terms.wants_ancestry, "{wanting}");
+        assert!(!read(json).unwrap().terms.wants_ancestry);
+    }
 }

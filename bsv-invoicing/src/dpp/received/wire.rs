@@ -305,6 +305,8 @@ pub(super) struct BrcPayment<'a> {
 pub(super) struct BrcMode<'a> {
     pub(super) option_id: &'a str,
     pub(super) transactions: [&'a str; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ancestors: Option<&'a str>,
 }
 
 #[derive(Serialize)]

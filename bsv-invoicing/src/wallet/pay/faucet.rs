@@ -1,7 +1,8 @@
-use bsv_network::{Mempool, NodeError, NodeRpc, OutputState, TransactionPlace};
+use bsv_network::{Mempool, NetworkSource, NodeError, NodeRpc, OutputState, TransactionPlace};
 use bsv_tx::{Network, Transaction, Txid};
 
 use super::asked::terms_outputs;
+use super::beef::Archive;
 use super::draft::payment_url;
 use super::payee::Payee;
 use crate::dpp::{Acknowledgement, AnswerError};
@@ -28,10 +29,15 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
         return Err(Error::OverLimit { asked, limit: FAUCET_LIMIT });
     }
     let outputs = terms_outputs(&terms);
+    let archive = Archive { wallet: None, source: &NetworkSource::node(node.clone()) };
     let mut attempt = 1;
     loop {
         let transaction = node.wallet_transaction(&outputs).await.map_err(empty_or_away)?;
-        let message = terms.payment(&transaction, "from the faucet");
+        let ancestry = match terms.terms.wants_ancestry {
+            true => Some(archive.beef(&transaction).await?),
+            false => None,
+        };
+        let message = terms.payment(&transaction, ancestry.as_ref(), "from the faucet");
         let (status, body) = payee.post(&url, &posting_url, terms.dialect(), message).await?;
         let txid = transaction.txid();
         match Acknowledgement::from_answer(terms.dialect(), status, &body, &txid) {

@@ -137,7 +137,7 @@ async fn payment(wallet: &Wallet, id: &str, salt: usize, lock_time: u32) -> Vec<
     let terms = wallet.terms(id).await.unwrap();
     let transaction = paying(&terms.destinations, salt + (1 << 30), lock_time);
     let terms = ReceivedTerms::from_json(&terms.to_json(Dialect::GoDpp), Network::Regtest);
-    payment_request(id, terms.unwrap().payment(&transaction, ""))
+    payment_request(id, terms.unwrap().payment(&transaction, None, ""))
 }
 
 /// The whole HTTP request that posts a payment of an invoice.

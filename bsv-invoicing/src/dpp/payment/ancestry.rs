@@ -1,0 +1,42 @@
+//! The ancestors that a payer sends beside the transaction.
+
+use bsv_tx::{
+    Ancestry, Beef, BeefError, BeefVersion, FormedTransaction, Transaction, TransactionForm,
+};
+use serde_json::value::RawValue;
+
+use crate::dpp::json::{self, HexBytes};
+
+/// A transaction together with its ancestors, in one form. Ancestors are read if they are BEEF in
+/// hexadecimal digits. Payers of other times send other forms, which are ignored.
+pub(super) fn with_ancestry(
+    transaction: Vec<u8>,
+    ancestry: Option<&RawValue>,
+) -> Result<Vec<u8>, BeefError> {
+    let ancestry = ancestry.and_then(|raw| json::read_text::<HexBytes>(raw.get()).ok());
+    let ancestry = ancestry.map(|HexBytes(bytes)| bytes).filter(|bytes| is_beef(bytes));
+    let Some(ancestry) = ancestry.filter(|_| !is_beef(&transaction)) else {
+        return Ok(transaction);
+    };
+    // The receiver says what is wrong with a transaction that cannot be read.
+    let Ok(formed) = FormedTransaction::from_bytes(&transaction) else { return Ok(transaction) };
+    let beef = Beef::from_bytes(&ancestry)?;
+    match beef.subject_txid() == formed.transaction().txid() {
+        true => Ok(ancestry),
+        false => Ok(about(formed.into_transaction(), &beef)?.to_bytes()),
+    }
+}
+
+fn is_beef(bytes: &[u8]) -> bool {
+    matches!(TransactionForm::of(bytes), TransactionForm::Beef(_) | TransactionForm::AtomicBeef)
+}
+
+/// The BEEF about a transaction whose ancestors another BEEF holds.
+fn about(subject: Transaction, ancestors: &Beef) -> Result<Beef, BeefError> {
+    let ancestry = Ancestry {
+        transactions: ancestors.transactions().map(|(_, it)| it.clone()).collect(),
+        bumps: ancestors.bumps().to_vec(),
+        held: ancestors.txid_only().collect(),
+    };
+    Beef::new(BeefVersion::V2, subject, ancestry)
+}
