@@ -43,7 +43,7 @@
 //! | [`Invalidate`] | any that is not lost | invalid | transactions that spend its receipts become displaced first |
 //! | [`Refuse`] (the network says no) | offered, of a payment to the wallet | refused; invalid if it was ever seen | |
 //! | [`FreeInvoices`] (nobody says what became of it for a while) | offered, of a payment to the wallet | offered | its invoices take another payment, and expire in their time |
-//! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused | |
+//! | [`RefuseByPayee`] | offered, of a payment by the wallet | refused, or offered if the network may have it | |
 //! | [`PrepareCancellation`], [`RecordCancellation`] | – | offered | the payment keeps its state until the network shows it or the cancellation |
 //! | a cancellation is seen by a node, or mined | offered, unseen, waiting | cancelled | this is the state of the payment. A cancellation that services know waits, and the payment keeps its state |
 //! | [`Notice`] (the network shows a transaction that nobody announced) | – | waiting, seen, mined | as with [`See`] and [`Mine`] |

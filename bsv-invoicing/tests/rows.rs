@@ -225,6 +225,7 @@ fn one_of_each() -> Vec<String> {
                 memo: text("thanks"),
                 channel: Some(channel),
                 surplus: 100,
+                is_refused: true,
             },
         ),
         line::<Messages>(&2, &b"{}".to_vec()),

@@ -5,9 +5,11 @@ mod clients;
 mod events;
 mod headers;
 mod moods;
+mod paying;
 mod pushed;
 mod receiving;
 mod set;
+mod stall;
 
 use std::sync::Arc;
 

@@ -107,9 +107,20 @@ impl ShowArguments {
                 line("created", context.time(&payment.created_at)),
                 line("expires", optional(payment.expires_at.map(|at| context.time(&at)))),
                 line("memo", payment.memo),
+                caution(&payment.state),
             ]
             .concat()
         })
+    }
+}
+
+/// What to mind while a payment is in a state, as a paragraph.
+fn caution(state: &str) -> String {
+    match state {
+        "cancelling" => "The payee can still be paid until a block holds the cancellation. Until then, do not pay \
+             the payee by other means.\n"
+            .to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -136,6 +147,7 @@ impl CancelArguments {
         let answer = service.post(format!("/api/v1/outgoing/{id}/cancel"), "{}").await?;
         drop(waiting);
         let Outgoing { state, .. } = answer.read()?;
-        context.print(&answer.body, || format!("Payment {id} is {state}\n"))
+        let caution = caution(&state);
+        context.print(&answer.body, || format!("Payment {id} is {state}\n{caution}"))
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn lasting_attempt(
 ) -> Result<Option<OutgoingPayment>, WalletStoreError> {
     for (number, record) in attempts(rows, purpose)? {
         let payment = outgoing_payment(rows, number, record)?;
-        if payment.state.lasts() {
+        if payment.lasts() {
             return Ok(Some(payment));
         }
     }

@@ -10,7 +10,7 @@ use crate::ledger::rows::{
     Damaged, RawTransactions, Spendable, Transactions, WalletStoreError, try_all,
 };
 use crate::ledger::{Books, Refusal};
-use crate::model::outgoing::OutgoingPurpose;
+use crate::model::outgoing::{OutgoingPurpose, OutgoingRecord};
 use crate::model::receipt::ReceiptKey;
 use crate::model::transaction::{RawBytes, TransactionState};
 
@@ -32,10 +32,15 @@ impl Books<'_> {
             if count == MAX_ATTEMPTS {
                 return Err(Refusal::EarlierAttempt(number).into());
             }
-            if !self.transaction(payment.transaction)?.state.is_lost() {
-                continue;
-            }
-            match self.rivals_of(payment.transaction)? {
+            let state = self.transaction(payment.transaction)?.state;
+            let rivals = match state.is_lost() {
+                true => self.rivals_of(payment.transaction)?,
+                false if payment.is_refused && state.is_open() => {
+                    Rivals::Coins(self.outputs_of_cancellation(&payment)?)
+                }
+                false => continue,
+            };
+            match rivals {
                 Rivals::Void => {}
                 Rivals::Coins(free) if free.iter().any(|key| coins.contains(key)) => {}
                 Rivals::Coins(free) => {
@@ -77,6 +82,20 @@ impl Books<'_> {
             }
         }
         Ok(Rivals::Coins(free))
+    }
+
+    /// What the cancellation of a payment brings back, if the network tells of the cancellation. What
+    /// spends it can be mined only if the payment is not.
+    fn outputs_of_cancellation(
+        &self,
+        payment: &OutgoingRecord,
+    ) -> Result<Vec<ReceiptKey>, WalletStoreError> {
+        let Some(cancellation) = payment.cancellation else { return Ok(Vec::new()) };
+        if !self.transaction(cancellation)?.state.spends() {
+            return Ok(Vec::new());
+        }
+        let made = self.made_by(cancellation)?.into_iter();
+        Ok(made.filter(|(_, it)| it.spender.is_none()).map(|(key, _)| key).collect())
     }
 
     /// Whether a payment can spend a coin. A reward that is not mature cannot be spent.

@@ -131,6 +131,7 @@ impl Books<'_> {
             memo: String::new(),
             channel: None,
             surplus: self.surplus_sent(purpose, *satoshis)?,
+            is_refused: false,
         };
         self.rows.add::<Outgoing>(number, &record)?;
         self.append_event(at, EventKind::OutgoingStarted, number)?;

@@ -59,13 +59,16 @@ impl Command for Refuse {
 }
 
 /// The payee refuses a payment by the wallet that the network has not shown. Its coins can be spent
-/// again.
+/// again if the network does not have it. Otherwise they stay reserved until a cancellation spends
+/// one of them.
 #[derive(Clone, Debug)]
 pub struct RefuseByPayee {
     /// The number of the payment.
     pub payment: u64,
     /// What the payee says.
     pub reason: String,
+    /// Whether it is certain that the network does not have the payment.
+    pub is_absent: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -81,9 +84,12 @@ impl Command for RefuseByPayee {
             && !books.is_being_cancelled(&payment)?
         {
             payment.memo.clone_from(&self.reason);
+            payment.is_refused = !self.is_absent;
             books.rows.put::<Outgoing>(self.payment, &payment)?;
-            let at = books.next_event_at(self.now);
-            books.lose(number, TransactionState::Refused, at)?;
+            if self.is_absent {
+                let at = books.next_event_at(self.now);
+                books.lose(number, TransactionState::Refused, at)?;
+            }
         }
         books.outgoing_payment(self.payment)
     }

@@ -181,6 +181,6 @@ impl Books<'_> {
     }
 
     fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, WalletStoreError> {
-        Ok(Some(self.outgoing_payment(number)?).filter(|payment| payment.state.lasts()))
+        Ok(Some(self.outgoing_payment(number)?).filter(OutgoingPayment::lasts))
     }
 }

@@ -83,6 +83,18 @@ pub struct OutgoingPayment {
     pub channel: Option<PeerChannel>,
     /// The block that it is in, once the wallet has a proof.
     pub block: Option<BlockPlace>,
+    /// Whether the payee has refused it although the network may have it.
+    pub is_refused: bool,
+}
+
+impl OutgoingPayment {
+    /// Whether the payee is paid or may still be paid. Then the wallet makes no other payment for
+    /// the same purpose. After a refusal it does, because another payment then spends what cancels
+    /// this one: only one of the two can be mined.
+    pub fn lasts(&self) -> bool {
+        let is_taken_back = self.is_refused && self.state == OutgoingState::Cancelling;
+        !is_taken_back && !self.state.is_lost()
+    }
 }
 
 /// What is posted to a payee.
@@ -99,7 +111,7 @@ pub struct Posting {
 pub enum OutgoingState {
     /// The wallet does not know the payee's answer, or the network has not shown the payment.
     Open,
-    /// A cancellation that spends one of its coins is under way.
+    /// A cancellation that spends one of its coins is under way, or will be after a refusal.
     Cancelling,
     /// The payee has agreed, and the network has not shown it yet.
     Unseen,
@@ -158,10 +170,8 @@ impl OutgoingState {
         matches!(self, Self::Open | Self::Cancelling | Self::Unseen)
     }
 
-    /// Whether the payee is paid or may still be paid. Then the wallet makes no other payment for
-    /// the same purpose.
-    pub fn lasts(self) -> bool {
-        !matches!(self, Self::Refused | Self::Cancelled | Self::Displaced | Self::Invalid)
+    fn is_lost(self) -> bool {
+        matches!(self, Self::Refused | Self::Cancelled | Self::Displaced | Self::Invalid)
     }
 }
 
@@ -201,6 +211,9 @@ pub struct OutgoingRecord {
     /// The part of a refund that was more than the amount of its invoice, which was paid then.
     #[cbor(n(10), default)]
     pub surplus: u64,
+    /// Whether the payee has refused it although the network may have it.
+    #[cbor(n(11), default)]
+    pub is_refused: bool,
 }
 
 impl OutgoingRecord {
@@ -219,12 +232,13 @@ impl OutgoingRecord {
             to,
             satoshis: self.satoshis,
             fee: self.fee,
-            state: OutgoingState::of(transaction.state, is_being_cancelled),
+            state: OutgoingState::of(transaction.state, is_being_cancelled || self.is_refused),
             created_at: self.created_at,
             expires_at: self.expires_at,
             memo: self.memo,
             channel: self.channel,
             block: transaction.state.block(),
+            is_refused: self.is_refused,
         }
     }
 }

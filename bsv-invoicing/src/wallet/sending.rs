@@ -17,9 +17,10 @@
 //! | a withdrawal | for each idempotency key | answers the withdrawal, which is followed | the wallet's, `maxFee`: both for all its transactions | the node |
 //! | a consolidation | in the whole wallet | | the wallet's | the node |
 //!
-//! If the payee refuses a payment that the node does not have, its coins are free again. If the
-//! node refuses one, it stays open and can be cancelled. A cancellation reserves nothing, because
-//! it spends a coin that its payment holds.
+//! If the payee refuses a payment that the node does not have, its coins are free again. Services
+//! cannot tell that they do not have it, so the wallet cancels it. If the network refuses one, it
+//! stays open and can be cancelled. A cancellation reserves nothing, because it spends a coin that
+//! its payment holds.
 
 use std::sync::Arc;
 

@@ -272,7 +272,8 @@ impl World {
     pub(crate) fn refuse_by_payee(&mut self, choice: Pick) {
         let Some(payment) = self.any_payment(choice) else { return };
         let at = self.at(&self.rows);
-        let refuse = RefuseByPayee { payment, reason: "no".to_owned(), now: self.now() };
+        let refuse =
+            RefuseByPayee { payment, reason: "no".to_owned(), is_absent: true, now: self.now() };
         self.execute(&refuse, |world, _| {
             let number = world.told.payments[&payment].transaction;
             let is_being_cancelled = world.told.pending_cancellation(payment).is_some();

@@ -158,7 +158,7 @@ calls! {
     execute: accept(payment: u64, memo: &str, now: Timestamp) -> OutgoingPayment =
         Accept { payment, memo: memo.to_owned(), channel: None, now };
     execute: refuse_by_payee(payment: u64, reason: &str, now: Timestamp) -> OutgoingPayment =
-        RefuseByPayee { payment, reason: reason.to_owned(), now };
+        RefuseByPayee { payment, reason: reason.to_owned(), is_absent: true, now };
     execute: prepare_cancellation(payment: u64, spending: Spending) -> PreparedCancellation =
         PrepareCancellation { payment, spending };
     execute: record_cancellation(cancellation: RecordCancellation) -> u64 = cancellation;

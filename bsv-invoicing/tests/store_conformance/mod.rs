@@ -235,6 +235,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("no word takes a coin of the wallet from its holder", rivals::of_a_payment).await;
     check::<P>("a payment is cancelled by a block", rivals::cancelled_by_a_block).await;
     check::<P>("a payment is mined beside its cancellation", rivals::mined_in_spite).await;
+    check::<P>("a payment anew after a refusal", rivals::paid_anew_after_a_refusal).await;
+    check::<P>("a refused payment is mined", rivals::mined_after_a_refusal).await;
     check::<P>("a coin goes on to the next of its rivals", rivals::of_a_refused_payment).await;
     check::<P>("strangers' coins are spent once they are mined", rivals::spendable).await;
     check::<P>("an unknown outcome frees its invoice", rivals::of_unknown_outcome).await;

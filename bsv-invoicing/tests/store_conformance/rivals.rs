@@ -2,12 +2,14 @@
 
 use bsv_invoicing::coins::{Holding, Holdings};
 use bsv_invoicing::ledger::items::{FoldLedger, LedgerCoin, LedgerItem, LedgerTotals};
-use bsv_invoicing::ledger::queries::{GetBalance, GetFigures, GetReceivedSum, GetRecord};
-use bsv_invoicing::ledger::{
-    CheckedProof, Evidence, ForgetBlock, FreeInvoices, Mine, NoteRival, Offer, See, ShownPlace,
-    Sighting,
+use bsv_invoicing::ledger::queries::{
+    GetBalance, GetFigures, GetReceipt, GetReceivedSum, GetRecord,
 };
-use bsv_invoicing::receiving::{IncomingPayment, IncomingState};
+use bsv_invoicing::ledger::{
+    CheckedProof, Evidence, ForgetBlock, FreeInvoices, Mine, NoteRival, Offer, RefuseByPayee,
+    Reserved, See, ShownPlace, Sighting,
+};
+use bsv_invoicing::receiving::{IncomingPayment, IncomingState, ReceiptKey};
 use bsv_invoicing::sending::OutgoingState;
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::TransactionState::{
@@ -326,6 +328,57 @@ pub(super) async fn mined_in_spite(store: &impl WalletStore) {
     assert_eq!(outgoing_state(store, payment).await, OutgoingState::Settled);
     assert_eq!((state(store, cancellation).await, spender(store).await), (Displaced, Some(own)));
     assert_eq!(store.balance().await.unwrap(), SATOSHIS - 900);
+    audited(store).await;
+}
+
+/// A payee has refused a payment that the network may have. The next payment to it spends what the
+/// cancellation brings back, so that only one of the two can be mined. Returns the transactions of
+/// both payments, and the cancellation.
+async fn refused_and_paid_anew(store: &impl WalletStore) -> [u64; 3] {
+    shown(store, 1).await;
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), block(7), 1).await;
+    let refused = pay(store, outgoing("payee", 500)).await.unwrap().number;
+    let first = transaction_of(store, refused).await;
+    let reason = "sold out".to_owned();
+    let refuse = RefuseByPayee { payment: refused, reason, is_absent: false, now: at(20) };
+    store.execute(refuse).await.unwrap();
+    assert_eq!((state(store, first).await, spender(store).await), (Offered, Some(first)));
+    assert_eq!(outgoing_state(store, refused).await, OutgoingState::Cancelling);
+    let early = store.reserve(outgoing("payee", 400)).await;
+    assert_refused!(early, Refusal::EarlierAttempt(1));
+    let cancellation = take_back(store, refused, 0, at(21)).await.unwrap();
+    let early = store.reserve(outgoing("payee", 400)).await;
+    assert_refused!(early, Refusal::EarlierAttempt(1));
+    assert_eq!(told(store, cancellation, WORD, 22).await, Waiting);
+    let other = store.reserve(outgoing("another", 100)).await;
+    assert_refused!(other, Refusal::InsufficientFunds { spendable: 0, .. });
+    let anew = pay(store, outgoing("payee", 400)).await.unwrap().number;
+    let second = transaction_of(store, anew).await;
+    let key = ReceiptKey { maker: cancellation, vout: 0 };
+    assert_eq!(store.get(GetReceipt(key)).await.unwrap().unwrap().spender, Some(second));
+    assert_eq!(told(store, second, WORD, 23).await, Seen);
+    audited(store).await;
+    [first, second, cancellation]
+}
+
+pub(super) async fn paid_anew_after_a_refusal(store: &impl WalletStore) {
+    let [first, second, cancellation] = refused_and_paid_anew(store).await;
+    mined(store, cancellation, 8, 25).await;
+    mined(store, second, 8, 25).await;
+    assert_eq!(state(store, first).await, Cancelled);
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS - 400);
+    audited(store).await;
+}
+
+pub(super) async fn mined_after_a_refusal(store: &impl WalletStore) {
+    let [first, second, cancellation] = refused_and_paid_anew(store).await;
+    mined(store, first, 8, 25).await;
+    for other in [second, cancellation] {
+        assert_eq!(state(store, other).await, Displaced);
+    }
+    assert_eq!(store.balance().await.unwrap(), SATOSHIS - 500);
+    let before = store.reserve(outgoing("payee", 400)).await.unwrap();
+    assert!(matches!(before, Reserved::Before(payment) if payment.number == 1), "it is paid");
     audited(store).await;
 }
 

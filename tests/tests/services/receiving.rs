@@ -1,100 +1,17 @@
 //! A shop without a node of its own is paid through services.
 
-use bsv_tests::ancestry::{beef, previous_outputs};
+use bsv_tests::ancestry::previous_outputs;
 use bsv_tests::purse::{FEE, knows};
-use bsv_tests::rival::{Rival, height};
+use bsv_tests::rival::Rival;
 use bsv_tests::services::{Mood, Path, Word};
-use bsv_tests::{Metrics, Node, Reply, Service, Site};
-use bsv_tx::{BeefVersion, ExtendedTransaction, Transaction};
+use bsv_tests::{Node, Service};
+use bsv_tx::ExtendedTransaction;
 use serde_json::{Value, json};
 
+use super::stall::{Stall, site};
 use crate::payments::counter::{Counter, PRICE, check_problem};
 use crate::payments::forms::{check_taken, post_transaction};
-use crate::payments::merchant::{Merchant, wait_until};
-
-/// A shop that asks an Arcade in front of the node.
-struct Stall {
-    counter: Counter,
-    service: Service,
-}
-
-impl Stall {
-    fn new(coins: usize) -> Self {
-        Self::with(coins, json!({}))
-    }
-
-    /// A shop with these members of `wallet` in its settings.
-    fn with(coins: usize, wallet: Value) -> Self {
-        let node = Node::start_with(&["disablesafemode=1"]);
-        let service = Service::before(&node);
-        let counter = Counter::on(node, coins, |node| site(node, &[&service], wallet));
-        Self { counter, service }
-    }
-
-    /// A shop that asks this Arcade after the first one.
-    fn with_second(coins: usize) -> (Self, Service) {
-        let node = Node::start_with(&["disablesafemode=1"]);
-        let (service, second) = (Service::before(&node), Service::before(&node));
-        let wallet = json!({ "minedBlocks": 1 });
-        let counter = Counter::on(node, coins, |node| site(node, &[&service, &second], wallet));
-        (Self { counter, service }, second)
-    }
-
-    /// A payment of a new invoice, which nobody has yet, and the id of the invoice.
-    fn payment(&self) -> (String, Transaction) {
-        let (id, bill) = self.counter.bill();
-        let coin = self.counter.purse.coin();
-        let transaction = self.counter.purse.spend(&[coin], bill.outputs(), FEE);
-        (id, transaction)
-    }
-
-    /// Pays with a transaction and its proven ancestors.
-    fn post(&self, id: &str, transaction: &Transaction) -> Reply {
-        let beef = beef(&self.counter.node, BeefVersion::V1, transaction, &[]);
-        post_transaction(&self.counter, id, beef.to_bytes())
-    }
-
-    fn state(&self, id: &str) -> String {
-        self.counter.shop.state(id)
-    }
-
-    fn confirmations(&self, id: &str) -> u64 {
-        let settlement = self.counter.shop.get(&format!("/api/v1/invoices/{id}/settlement"));
-        settlement["confirmations"].as_u64().unwrap_or(0)
-    }
-
-    /// The sum that counts by the word of services alone.
-    fn exposed(&self) -> u64 {
-        let metrics = Metrics::of(self.counter.shop.server.wallet());
-        metrics.value("bsv_exposed_satoshis") as u64
-    }
-
-    /// Waits until the server has the newest header.
-    fn wait_for_tip(&self) {
-        let height = height(&self.counter.node) as f64;
-        wait_until("the newest header", || {
-            let metrics = Metrics::of(self.counter.shop.server.wallet());
-            metrics.get("bsv_headers_height") == Some(height)
-        });
-    }
-}
-
-/// A shop that asks these services, and gets headers from the node by the network's own protocol.
-fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
-    let members = wallet.as_object_mut().unwrap();
-    members.entry("zeroConfLimitSatoshis").or_insert(json!("none"));
-    let broadcasters = services.iter().map(|it| json!({ "kind": "arcade", "url": it.url() }));
-    let broadcasters: Vec<_> = broadcasters.collect();
-    let peer = format!("{}:{}", node.host, node.peer_port);
-    let mut site = Site::with(json!({ "wallet": wallet }));
-    site.set(
-        "services",
-        json!({
-            "acceptTimeoutSeconds": 2, "broadcasters": broadcasters, "headers": { "peers": [peer] },
-        }),
-    );
-    site
-}
+use crate::payments::merchant::wait_until;
 
 #[test]
 fn a_payment_counts_by_the_word_of_a_broadcaster_and_then_by_its_proof() {
@@ -304,31 +221,6 @@ fn what_counts_by_word_alone_is_limited() {
     let (third, transaction) = stall.payment();
     assert_eq!(stall.post(&third, &transaction).status, 201, "there is room again");
     assert_eq!(stall.state(&third), "paid");
-}
-
-#[test]
-fn a_wallet_pays_through_services_with_what_blocks_hold() {
-    let stall = Stall::with(1, json!({ "minedBlocks": 1 }));
-    let (id, transaction) = stall.payment();
-    assert_eq!(stall.post(&id, &transaction).status, 201);
-    let payee = Merchant::on(&stall.counter.node);
-    let bill = payee.invoice(5_000);
-    let url = payee.payment_url(&bill);
-    // Services give only their word that the coin exists.
-    let early = stall.counter.shop.pay(&url);
-    check_problem(&early, 422, "insufficient-funds", "no block holds the coin");
-    stall.counter.node.mine(1);
-    wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
-    let paid = stall.counter.shop.pay(&url);
-    assert_eq!(paid.status, 200, "{}", paid.body);
-    assert_eq!(payee.state(&bill), "paid");
-    let state = || stall.counter.shop.server.wallet().list("/api/v1/outgoing")[0]["state"].clone();
-    wait_until("services have taken the payment", || state() == "settled");
-    // The change of a proven coin can be spent at once.
-    let bill = payee.invoice(5_000);
-    let paid = stall.counter.shop.pay(&payee.payment_url(&bill));
-    assert_eq!(paid.status, 200, "{}", paid.body);
-    assert_eq!(payee.state(&bill), "paid");
 }
 
 #[test]

@@ -73,7 +73,8 @@ impl Wallet {
         }
     }
 
-    /// Records that the payee has refused a payment, unless the network has the transaction.
+    /// Records that the payee has refused a payment, unless the network has the transaction. Where
+    /// nothing tells whether the network has it, the payment is cancelled.
     async fn refused(
         &self,
         payment: &OutgoingPayment,
@@ -86,12 +87,14 @@ impl Wallet {
         if is_there.map_err(|error| Error::OutcomeUnknown(error.to_string()))? {
             return self.outgoing_payment(number).await;
         }
-        if let Some(reason) = source.blind_spot().await.map_err(unknown)? {
-            return Err(Error::OutcomeUnknown(reason.to_owned()));
-        }
-        let now = self.now();
-        let refuse = RefuseByPayee { payment: number, reason: reason.to_owned(), now };
+        let is_absent = source.blind_spot().await.map_err(unknown)?.is_none();
+        let (text, now) = (reason.to_owned(), self.now());
+        let refuse = RefuseByPayee { payment: number, reason: text, is_absent, now };
         self.store.execute(refuse).await?;
+        if !is_absent && let Err(error) = self.cancel_alone(number).await {
+            // Following the payment tries again.
+            tracing::warn!("payment {number} is refused and could not be cancelled: {error}");
+        }
         Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
     }
 
