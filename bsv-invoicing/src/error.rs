@@ -158,6 +158,9 @@ pub enum Error {
     /// The network refuses a transaction.
     #[error("the network refuses the transaction: {0}")]
     RefusedByNetwork(String),
+    /// The network refuses a transaction because of its fee.
+    #[error("the network refuses the transaction, because its fee is too low: {0}")]
+    FeeRefused(String),
     /// The wallet does not know whether a payment went through.
     #[error(
         "it is not known whether the payment went through ({0}): the wallet follows it, and you \

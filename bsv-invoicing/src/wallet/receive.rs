@@ -307,9 +307,12 @@ impl Wallet {
                     noted => return Ok(noted?),
                 }
             },
-            Shown::Refused(Verdict { reason, .. }) => {
+            Shown::Refused(Verdict { reason, is_fee_too_low, .. }) => {
                 self.store.execute(Refuse { transaction: number, now: self.now() }).await?;
-                Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason)))
+                match is_fee_too_low {
+                    true => Err(Error::FeeRefused(reason)),
+                    false => Err(Error::RefusedByNetwork(refused_ancestor.unwrap_or(reason))),
+                }
             }
             Shown::Disputed { is_refused } => {
                 self.note_rival(number).await?;

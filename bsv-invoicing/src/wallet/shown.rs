@@ -97,7 +97,7 @@ impl Wallet {
         for ancestor in ancestors {
             match source.show(&Package::Plain(ancestor)).await.map_err(unknown)? {
                 Shown::Unmined(_) | Shown::Mined => {}
-                Shown::Refused(Verdict { reason, is_for_itself }) => {
+                Shown::Refused(Verdict { reason, is_for_itself, .. }) => {
                     let told = format!("{reason} (its ancestor {})", ancestor.txid());
                     if is_for_itself {
                         return Ok(Some(told));

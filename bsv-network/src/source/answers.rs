@@ -108,6 +108,8 @@ pub struct Verdict {
     /// Whether the transaction itself breaks a rule. Otherwise it conflicts with another one, its
     /// inputs are missing, it has too many unmined ancestors, or it is already known.
     pub is_for_itself: bool,
+    /// Whether a higher fee would do, as far as the source tells. A node does not.
+    pub is_fee_too_low: bool,
 }
 
 /// What stands behind the words of a source about a transaction that no block holds.

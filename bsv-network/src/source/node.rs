@@ -102,7 +102,7 @@ impl Verdict {
         const ABOUT_OTHERS: [&str; 5] =
             ["257:", "258:", "Missing inputs", "double-spend", "mempool-chain"];
         let is_for_itself = !ABOUT_OTHERS.iter().any(|words| reason.contains(words));
-        Self { reason: reason.to_owned(), is_for_itself }
+        Self { reason: reason.to_owned(), is_for_itself, is_fee_too_low: false }
     }
 }
 

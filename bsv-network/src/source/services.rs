@@ -153,10 +153,11 @@ impl Services {
             paths.push_front((txid, mined));
             return Shown::Mined;
         }
+        let is_fee_too_low = told.standing.is_fee_too_low();
         match told.standing {
             Standing::Taken => Shown::Unmined(self.sight(package)),
-            Standing::Refused { reason, is_verdict, .. } => {
-                Shown::Refused(Verdict { reason, is_for_itself: is_verdict })
+            Standing::Refused { reason, is_verdict: is_for_itself, .. } => {
+                Shown::Refused(Verdict { reason, is_for_itself, is_fee_too_low })
             }
             Standing::Rival { is_refused, .. } => Shown::Disputed { is_refused },
             Standing::Open | Standing::InputsUnknown => Shown::Nowhere,

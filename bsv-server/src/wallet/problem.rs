@@ -74,7 +74,9 @@ fn status_and_code(error: &Error) -> (StatusCode, &'static str) {
             (UNPROCESSABLE, "unknown-inputs")
         }
         Error::BadAncestry(_) => (UNPROCESSABLE, "bad-ancestry"),
-        Error::FeeTooLow { .. } | Error::AncestorFeeTooLow { .. } => (UNPROCESSABLE, "fee-too-low"),
+        Error::FeeTooLow { .. } | Error::AncestorFeeTooLow { .. } | Error::FeeRefused(_) => {
+            (UNPROCESSABLE, "fee-too-low")
+        }
         Error::TooManyAncestors { .. } | Error::TooManyCheapAncestors { .. } => {
             (UNPROCESSABLE, "too-many-ancestors")
         }

@@ -62,10 +62,13 @@ fn a_payment_that_nobody_takes_in_time_is_followed_until_it_is_taken() {
 
 #[test]
 fn a_verdict_refuses_a_payment_and_nothing_else_does() {
-    let stall = Stall::new(3);
-    stall.service.be(Mood { refuses: Some(461), ..Mood::default() });
-    let (id, transaction) = stall.payment();
-    check_problem(&stall.post(&id, &transaction), 422, "refused-by-network", "a verdict");
+    let stall = Stall::new(5);
+    for (code, problem) in [(461, "refused-by-network"), (465, "fee-too-low"), (473, "fee-too-low")]
+    {
+        stall.service.be(Mood { refuses: Some(code), ..Mood::default() });
+        let (id, transaction) = stall.payment();
+        check_problem(&stall.post(&id, &transaction), 422, problem, "a verdict");
+    }
     for (mood, what) in [
         (Mood { condition: Some((503, None)), ..Mood::default() }, "a service in trouble"),
         (Mood { nonsense: Some("{}".to_owned()), ..Mood::default() }, "nonsense"),
