@@ -80,7 +80,7 @@ impl Stall {
 }
 
 /// A shop that asks these services, and gets headers from the node by the network's own protocol.
-fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
+pub(super) fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
     let members = wallet.as_object_mut().unwrap();
     members.entry("zeroConfLimitSatoshis").or_insert(json!("none"));
     let broadcasters = services.iter().map(|it| json!({ "kind": "arcade", "url": it.url() }));
