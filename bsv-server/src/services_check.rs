@@ -8,7 +8,7 @@ use bsv_network::headers::{
 };
 use bsv_tx::{Network, Txid};
 use futures_util::future::join_all;
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -69,7 +69,7 @@ pub async fn check_services(verdicts: &mut Verdicts, config: &Config, own: Optio
         match told {
             // There are several seeds, because some do not answer.
             Err(reason) if is_seeded && has_one => {
-                verdicts.warns("headers", format!("{name}: {reason}"))
+                verdicts.warns("headers", format!("{name}: {reason}"));
             }
             told => add(verdicts, "headers", &name, told),
         }
@@ -268,7 +268,7 @@ impl Told {
 /// Asks for a small answer, whose header `Date` tells the clock.
 async fn about(client: &Client, url: &str, key: Option<&str>) -> Result<About, ()> {
     let request = client.get(url);
-    let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
+    let request = key.into_iter().fold(request, RequestBuilder::bearer_auth);
     let mut answer = request.send().await.map_err(drop)?;
     let date = answer.headers().get("date").and_then(|date| date.to_str().ok());
     let clock = date.and_then(seconds_of);
