@@ -78,6 +78,10 @@ pub(crate) enum CliError {
     Move(#[from] MoveError),
     #[error("no node is configured: set rpcUser and rpcPassword, or rpcCookieFile")]
     NoNode,
+    #[error(
+        "no services are configured: bsv-cli config example --services prints settings that name some"
+    )]
+    NoServices,
     #[error(transparent)]
     Node(#[from] NodeError),
     #[error("the node does not know block {0}")]
@@ -123,6 +127,7 @@ impl CliError {
             Self::Move(MoveError::Lock(LockError::Held { .. })) => "in-use",
             Self::Move(_) | Self::RestoredInFile(_) => "not-moved",
             Self::NoNode => "no-node",
+            Self::NoServices => "no-services",
             Self::Node(_) => "node-failed",
             Self::UnknownBlock(_) => "unknown-block",
             Self::BeyondTip(_) => "beyond-tip",

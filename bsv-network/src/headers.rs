@@ -65,7 +65,7 @@ pub use self::chain::{Change, Extended, HeaderChain, Locator, Tip};
 pub use self::chaintracks::Chaintracks;
 pub use self::checkpoint::{Checkpoint, CheckpointError};
 pub use self::file::{HeaderFile, HeaderFileError};
-pub use self::follow::{HeaderFollower, SourceNames};
+pub use self::follow::{HeaderFollower, SourceNames, seeds};
 #[doc(hidden)]
 pub use self::messages::framed;
 pub use self::peer::Peer;

@@ -65,6 +65,10 @@ pub struct Config {
     pub log_requests: bool,
     /// Whether the metrics include the wallet's balance.
     pub tells_balance: bool,
+    /// How long requests in flight may continue once the server stops.
+    pub drain_time: Duration,
+    /// How long a client may take nothing of its answer.
+    pub stalled_time: Duration,
     /// The time between two checks of the stores that are too long for a check at the start.
     pub check_period: Duration,
     /// Whether the command line takes every answer for yes where it cannot ask.
@@ -284,6 +288,10 @@ impl Config {
             passphrase,
             plain_keys: if is_plain_allowed { PlainKeys::Allowed } else { PlainKeys::Refused },
         };
+        let seconds = |setting, value, most| {
+            Ok::<_, ConfigError>(Duration::from_secs(in_range(setting, value, 1..=most)?.into()))
+        };
+        let http = &settings.http;
         let check_hours =
             in_range("stores.checkHours", settings.stores.check_hours, 1..=MAX_CHECK_HOURS)?;
         Ok(Self {
@@ -299,6 +307,12 @@ impl Config {
             access,
             log_requests: settings.log.requests,
             tells_balance: settings.metrics.balance,
+            drain_time: seconds("http.drainSeconds", http.drain_seconds, MAX_DRAIN_SECONDS)?,
+            stalled_time: seconds(
+                "http.stalledSeconds",
+                http.stalled_seconds,
+                MAX_STALLED_SECONDS,
+            )?,
             check_period: Duration::from_secs(u64::from(check_hours) * 3600),
             assume_yes: settings.cli.assume_yes,
         })
@@ -549,6 +563,9 @@ fn networks(setting: &'static str, texts: &[String]) -> Result<Vec<IpNet>, Confi
 const MAX_EXPIRY_HOURS: u32 = 87_600;
 const MAX_CACHE_MEGABYTES: u32 = 1 << 16;
 const MAX_CHECK_HOURS: u32 = 8760;
+/// The limit of a setting: a server that takes over the sockets waits a minute.
+const MAX_DRAIN_SECONDS: u32 = 30;
+const MAX_STALLED_SECONDS: u32 = 600;
 /// The limit of a setting: a pool's job is late after a shorter wait.
 const MAX_ASK_NODE_MS: u32 = 10_000;
 

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use bsv_network::headers::SourceNames;
 use bsv_store::{Keystore, KeystoreError, LockError, PlainKeys};
 use bsv_tx::Network;
 use rustix::process::{getegid, geteuid};
@@ -112,6 +113,7 @@ pub fn check_config(sources: &ConfigSources) -> Result<(Config, Verdicts), Confi
         check_payers(&mut verdicts, config.network, wallet);
     }
     check_node(&mut verdicts, &config);
+    check_services_named(&mut verdicts, &config);
     Ok((config, verdicts))
 }
 
@@ -245,12 +247,34 @@ fn check_payers(verdicts: &mut Verdicts, network: Network, wallet: &WalletConfig
     }
 }
 
+/// Checks what the services that are named can do together.
+fn check_services_named(verdicts: &mut Verdicts, config: &Config) {
+    const CHECK: &str = "services settings";
+    let (Some(services), Some(SourceNames { urls, peers })) = (&config.services, &config.headers)
+    else {
+        return;
+    };
+    let count = services.broadcasters.len();
+    let detail = format!("services.broadcasters names {count}; with --services they are asked");
+    verdicts.holds(CHECK, detail);
+    if urls.len() + peers.len() == 1 {
+        verdicts.warns(
+            CHECK,
+            "only one source of headers is named, so nobody notices if it withholds blocks: name another one in \
+             services.headers, or none, which asks several nodes",
+        );
+    }
+}
+
 fn check_node(verdicts: &mut Verdicts, config: &Config) {
     const CHECK: &str = "node settings";
     match &config.node {
         Some(node) => {
             let detail = format!("{}:{}; with --node it is asked", node.host, node.port);
             verdicts.holds(CHECK, detail);
+        }
+        None if config.services.is_some() => {
+            verdicts.holds(CHECK, "there is none, and the wallet asks services");
         }
         None => verdicts.warns(
             CHECK,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bsv_invoicing::Wallet;
 use bsv_network::NodeRpc;
+use bsv_network::broadcasters::{BroadcasterReport, Outcome};
 use bsv_network::headers::HeaderFollower;
 use bsv_store::check_writable;
 use hyper::StatusCode;
@@ -66,6 +67,12 @@ pub(crate) struct Readiness {
     /// Whether the block headers are up to date, if the server keeps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) headers: Option<HeadersState>,
+    /// Whether a broadcaster takes payments, if the wallet asks services.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) broadcasters: Option<BroadcastersState>,
+    /// The hosts of the broadcasters that refuse the API key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) refused_keys: Vec<String>,
     /// The identities that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) broken_aliases: Vec<String>,
@@ -98,6 +105,14 @@ pub(crate) enum NodeState {
 pub(crate) enum HeadersState {
     Current,
     Behind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum BroadcastersState {
+    Usable,
+    /// Each one refuses the API key, or asks for too high a fee.
+    Unusable,
 }
 
 /// The part of the result that strangers are told.
@@ -180,7 +195,31 @@ impl Health {
             Some(_) => HeadersState::Behind,
             None => HeadersState::Current,
         });
-        Readiness { store, damaged, node, txindex, headers, broken_aliases, stale_aliases, clock }
+        let (broadcasters, refused_keys) = self.look_at_broadcasters();
+        Readiness {
+            store,
+            damaged,
+            node,
+            txindex,
+            headers,
+            broadcasters,
+            refused_keys,
+            broken_aliases,
+            stale_aliases,
+            clock,
+        }
+    }
+
+    /// Broadcasters that are away may come back at any time, so they do not count as unusable.
+    fn look_at_broadcasters(&self) -> (Option<BroadcastersState>, Vec<String>) {
+        let reports = self.wallet.as_ref().map(|wallet| wallet.broadcasters()).unwrap_or_default();
+        let is_refused = |it: &BroadcasterReport| it.last_outcome == Some(Outcome::Unauthorized);
+        let state = match reports.iter().any(|it| it.is_in_use && !is_refused(it)) {
+            true => BroadcastersState::Usable,
+            false => BroadcastersState::Unusable,
+        };
+        let state = (!reports.is_empty()).then_some(state);
+        (state, reports.into_iter().filter(is_refused).map(|it| it.host).collect())
     }
 
     async fn look_at_wallet(&self) -> StoreState {
@@ -258,13 +297,16 @@ impl<T: Clone> Recent<T> {
 
 impl Readiness {
     /// Whether the service is ready for an API. The identities need no node, but older copies
-    /// make worthless documents. Payments need the node with its index, if a node is configured, and
-    /// otherwise headers that are up to date, if the server keeps them. While the clock is doubted, the
+    /// make worthless documents. Payments need a broadcaster and headers that are up to date, if the wallet
+    /// asks services; else the node with its index, if a node is configured; else headers that are up to
+    /// date, if the server keeps them. While the clock is doubted, the
     /// wallet is not ready, because invoices do not expire.
     pub(crate) fn is_ready_for(&self, api: Api) -> bool {
-        let is_node_ready = match self.node {
-            NodeState::None => self.headers != Some(HeadersState::Behind),
-            NodeState::Reachable | NodeState::Away => self.txindex == Some(true),
+        let are_headers_current = self.headers != Some(HeadersState::Behind);
+        let is_source_ready = match (self.broadcasters, self.node) {
+            (Some(state), _) => state == BroadcastersState::Usable && are_headers_current,
+            (None, NodeState::None) => are_headers_current,
+            (None, NodeState::Reachable | NodeState::Away) => self.txindex == Some(true),
         };
         let is_intact = |name| !self.damaged.contains(&name);
         self.store == StoreState::Writable
@@ -273,9 +315,9 @@ impl Readiness {
                     is_intact(Api::MinerId.name()) && self.stale_aliases.is_empty()
                 }
                 Api::Wallet | Api::Payments => {
-                    is_node_ready && is_intact(Api::Wallet.name()) && self.clock.is_none()
+                    is_source_ready && is_intact(Api::Wallet.name()) && self.clock.is_none()
                 }
-                Api::Control => is_node_ready && self.damaged.is_empty() && self.clock.is_none(),
+                Api::Control => is_source_ready && self.damaged.is_empty() && self.clock.is_none(),
             }
     }
 }

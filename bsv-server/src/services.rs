@@ -6,6 +6,7 @@ use bsv_invoicing::Wallet;
 use bsv_network::broadcasters::{self, Broadcaster, BroadcasterReport, BroadcasterSet};
 use bsv_network::headers::{self, HeaderFollower, SourceReport};
 use bsv_network::{NetworkSource, NodeRpc, Services};
+use reqwest::Client;
 use serde_json::{Value, json};
 
 use crate::config::{BroadcasterConfig, Config};
@@ -22,21 +23,24 @@ pub(crate) fn source(
         return node.map(NetworkSource::node);
     };
     let client = client();
-    let broadcasters = services.broadcasters.iter().map(|settings| {
-        let BroadcasterConfig { dialect, url, api_key, requests_per_second } = settings.clone();
-        let mut broadcaster = Broadcaster::new(dialect, client.clone(), url);
-        if let Some(key) = api_key {
-            broadcaster = broadcaster.with_api_key(key);
-        }
-        match requests_per_second {
-            Some(rate) => broadcaster.with_requests_per_second(rate),
-            None => broadcaster,
-        }
-    });
+    let broadcasters = services.broadcasters.iter().map(|it| broadcaster_of(&client, it));
     let set = BroadcasterSet::new(broadcasters.collect(), services.seen_by);
     let set = set.expect("the settings name as many").with_max_fee_rate(wallet.max_fee_rate);
     let (timeout, fee_rate) = (services.accept_timeout, wallet.payments.fee_rate);
     Some(NetworkSource::services(Arc::new(Services::new(set, headers, timeout, fee_rate))))
+}
+
+/// The client of a broadcaster.
+pub(crate) fn broadcaster_of(client: &Client, settings: &BroadcasterConfig) -> Broadcaster {
+    let BroadcasterConfig { dialect, url, api_key, requests_per_second } = settings.clone();
+    let mut broadcaster = Broadcaster::new(dialect, client.clone(), url);
+    if let Some(key) = api_key {
+        broadcaster = broadcaster.with_api_key(key);
+    }
+    match requests_per_second {
+        Some(rate) => broadcaster.with_requests_per_second(rate),
+        None => broadcaster,
+    }
 }
 
 /// What is known of a service.

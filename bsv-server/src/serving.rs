@@ -103,13 +103,19 @@ async fn serve_api<L: Listener>(
     mut stopped: watch::Receiver<()>,
 ) {
     let connections = connection_limit(&instance.config, api);
-    let mut limits = Limits { connections, ..Limits::default() };
+    let Config { drain_time, stalled_time, .. } = instance.config;
+    let mut limits = Limits {
+        connections,
+        write_timeout: stalled_time,
+        drain_timeout: drain_time,
+        ..Limits::default()
+    };
     match api {
         // The command line may wait for its user between two requests.
         Api::Control => limits.head_timeout = Duration::from_secs(24 * 60 * 60),
         Api::Payments => limits.peers = Some(Arc::clone(&instance.payers)),
         Api::MinerId | Api::Node => {
-            limits.drain_timeout = POOL_DRAIN_TIMEOUT;
+            limits.drain_timeout = drain_time.min(POOL_DRAIN_TIMEOUT);
             // No browser calls here, which would shut both sides when its user leaves.
             limits.half_close = api == Api::MinerId;
         }

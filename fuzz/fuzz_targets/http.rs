@@ -23,6 +23,8 @@ static SITE: LazyLock<(Service, TempDir)> = LazyLock::new(|| {
     let config = Config {
         network: Network::Regtest,
         network_dir: dir.path().to_owned(),
+        drain_time: Duration::from_secs(30),
+        stalled_time: Duration::from_secs(30),
         check_period: Duration::from_secs(24 * 3600),
         keystore: KeystoreConfig {
             dir: dir.path().join("keystore"),

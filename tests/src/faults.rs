@@ -86,8 +86,10 @@ pub const ENOSPC: i32 = 28;
 pub const EIO: i32 = 5;
 
 impl Faults {
-    /// Loads the library into all programs that `site` starts from now on. Nothing fails yet.
+    /// Loads the library into all programs that `site` starts from now on, and keeps the site on the disk. Nothing fails
+    /// yet.
     pub fn install(site: &mut Site) -> Self {
+        site.keep_on_disk();
         let dir = TempDir::new().unwrap();
         let faults = Self::below(site.data_dir(), dir.path().join("control"));
         for (name, value) in faults.variables() {

@@ -14,6 +14,7 @@ mod push;
 use std::sync::Arc;
 use std::thread::sleep;
 
+use jiff::fmt::rfc2822::DateTimePrinter;
 use serde_json::Value;
 
 pub use self::mood::{Callbacks, Cut, HeaderPart, Mood, Path, Word};
@@ -115,13 +116,23 @@ fn answer(network: &Network, push: &Push, request: &Request) -> Answer {
         headers.extend(seconds.as_deref().map(|seconds| ("Retry-After", seconds)));
         return Answer::with(status, &headers, br#"{"error":"service overloaded, retry shortly"}"#);
     }
-    let answer = route(network, push, request);
+    let answer = dated(route(network, push, request), mood.clock);
     match (answer, mood.cut, mood.nonsense) {
         (Answer::Bytes(_), Some(Cut::Answer), _) => Answer::Bytes(Vec::new()),
         (Answer::Bytes(bytes), Some(_), _) => Answer::Bytes(bytes[..bytes.len() - 5].to_vec()),
         (Answer::Bytes(_), None, Some(nonsense)) => Answer::text(200, &nonsense),
         (answer, _, _) => answer,
     }
+}
+
+/// The answer with the header `Date` of a clock that is so many seconds ahead.
+fn dated(answer: Answer, ahead: i64) -> Answer {
+    let Answer::Bytes(bytes) = answer else { return answer };
+    let time = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(ahead);
+    let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&time).unwrap();
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let (status, rest) = bytes.split_at(end);
+    Answer::Bytes([status, format!("Date: {date}\r\n").as_bytes(), rest].concat())
 }
 
 fn route(network: &Network, push: &Push, request: &Request) -> Answer {

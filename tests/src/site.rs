@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use rustix::fs::statvfs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -22,7 +23,7 @@ use crate::sockets::ListeningSockets;
 /// The server of wallets that tests have in a database, though they do not ask for one. No test kills it.
 static POSTGRES: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsync=off"]));
 
-/// A data directory and the settings that server and command line share.
+/// A data directory, in memory where there is room, and the settings that server and command line share.
 #[derive(Debug)]
 pub struct Site {
     dir: TempDir,
@@ -88,8 +89,15 @@ impl Site {
         {
             settings["wallet"]["store"] = json!({ "url": POSTGRES.fresh_url() });
         }
+        Self { dir: dir_in_memory(), settings, prefix: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Moves the data directory to the disk, where kills and full disks mean what they mean to operators. No program may
+    /// use it yet.
+    pub fn keep_on_disk(&mut self) {
         let dir = TempDir::new().unwrap();
-        Self { dir, settings, prefix: Vec::new(), environment: Vec::new() }
+        copy_dir(self.data_dir(), dir.path());
+        self.dir = dir;
     }
 
     /// Copies the keystore of another site, as operators do for a second server of one wallet.
@@ -113,7 +121,7 @@ impl Site {
     /// the state on the disk. The programs of the copy do not run under the command of
     /// [`run_under`](Self::run_under).
     pub fn copy(&self) -> Self {
-        let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+        let dir = dir_in_memory();
         copy_dir(self.data_dir(), dir.path());
         Self { dir, settings: self.settings.clone(), prefix: vec![], environment: vec![] }
     }
@@ -490,6 +498,16 @@ impl Server {
     }
 }
 
+/// A directory in memory, so that programs do not wait for the disk, or on the disk if there is no room.
+fn dir_in_memory() -> TempDir {
+    const MEMORY: &str = "/dev/shm";
+    /// What some tests write at once, in bytes.
+    const ROOM: u64 = 500 << 20;
+    let has_room = statvfs(MEMORY).is_ok_and(|it| it.f_bavail.saturating_mul(it.f_frsize) >= ROOM);
+    let dir = has_room.then(|| TempDir::with_prefix_in("bsv-site-", MEMORY).ok()).flatten();
+    dir.unwrap_or_else(|| TempDir::new().unwrap())
+}
+
 /// Copies a directory with all files in it, without sockets.
 pub fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
@@ -502,6 +520,7 @@ pub fn copy_dir(from: &Path, to: &Path) {
             fs::copy(entry.path(), &to).unwrap();
         }
     }
+    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
 }
 
 impl Drop for Server {

@@ -252,6 +252,7 @@ fn the_file_of_headers_survives_a_kill_at_each_write() {
     let rival = Rival::of(&node);
     node.mine(20);
     let mut site = site(&node);
+    site.keep_on_disk();
     let path = site.network_dir().join("headers");
     let sync = |site: &Site| site.cli_json(&["headers", "sync"])["hash"].clone();
     let lost = sync(&site);

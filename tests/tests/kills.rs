@@ -120,6 +120,7 @@ fn check_restart(site: &Site, told: &Told, before: &mut Histories) -> Server {
 
 fn site() -> Site {
     let mut site = Site::new();
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "off");
     site
 }

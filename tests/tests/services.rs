@@ -5,6 +5,7 @@ mod clients;
 mod events;
 mod headers;
 mod moods;
+mod operating;
 mod paying;
 mod pushed;
 mod receiving;

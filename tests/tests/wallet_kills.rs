@@ -130,6 +130,7 @@ impl Caller {
 fn everything_acknowledged_before_a_kill_is_there_once_with_every_field() {
     let rounds = repetitions("kills of a wallet under load from 32 clients", 50, 8);
     let mut site = Site::new();
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "off");
     let mut server = site.server();
     let mut callers: Vec<_> = (0..CLIENTS).map(Caller::new).collect();

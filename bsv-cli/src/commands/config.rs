@@ -1,6 +1,8 @@
 //! The settings.
 
+mod example;
 mod node;
+mod services;
 
 use bsv_minerid::Alias;
 use bsv_server::{
@@ -10,6 +12,7 @@ use bsv_tx::Network;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::commands::config::example::ExampleArguments;
 use crate::commands::miner::{ContactArguments, KeyValue};
 use crate::context::{Context, Stores, service_of};
 use crate::error::CliError;
@@ -37,6 +40,8 @@ enum ConfigCommand {
     ///
     /// Nothing is created, and the server may be running. The exit code is 1 if a line fails.
     Check(CheckArguments),
+    /// Print an example of a TOML file of settings, with comments
+    Example(ExampleArguments),
 }
 
 #[derive(Debug, Args)]
@@ -44,6 +49,9 @@ struct CheckArguments {
     /// Ask the node too: what fits the settings, what does not, and what cannot be checked
     #[arg(long)]
     node: bool,
+    /// Ask the services too: each broadcaster and each source of block headers
+    #[arg(long)]
+    services: bool,
     /// Let warnings count: the exit code is 1 if there are any
     #[arg(long)]
     strict: bool,
@@ -54,8 +62,11 @@ impl ConfigArguments {
         match (self.command, self.name) {
             (Some(ConfigCommand::Check(arguments)), _) => arguments.run(context).await,
             (Some(ConfigCommand::Show), _) => show(context),
+            (Some(ConfigCommand::Example(arguments)), _) => arguments.run(context),
             (None, Some(alias)) => ContactArguments::new(alias, self.pairs).run(context).await,
-            (None, None) => Err(CliError::WrongUsage("config needs show, check or --name ALIAS")),
+            (None, None) => {
+                Err(CliError::WrongUsage("config needs show, check, example or --name ALIAS"))
+            }
         }
     }
 }
@@ -67,6 +78,9 @@ impl CheckArguments {
         check_backup(&mut verdicts, &config).await;
         if self.node {
             node::check(&mut verdicts, &config).await?;
+        }
+        if self.services {
+            services::check(&mut verdicts, &config).await?;
         }
         drop(waiting);
         context.print(json!(verdicts), || {

@@ -48,7 +48,7 @@ fn a_payment_that_we_write_is_read_by_us() {
     for dialect in [Dialect::GoDpp, Dialect::Brc, Dialect::Bip270] {
         let network = terms().network;
         let json = terms().to_json(dialect);
-        let received = bsv_invoicing::dpp::ReceivedTerms::from_json(&json, network).unwrap();
+        let received = ReceivedTerms::from_json(&json, network).unwrap();
         let read = Payment::from_json(&received.payment(&transaction(), None, "a memo")).unwrap();
         assert_eq!(read.dialect, dialect);
         assert_eq!(read.transaction, transaction().to_bytes());

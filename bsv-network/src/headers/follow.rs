@@ -239,8 +239,8 @@ fn in_turn(lists: &[Vec<SocketAddr>]) -> Vec<Target> {
     (0..MOST_OF_NAME).flat_map(nth).copied().map(Target::Node).collect()
 }
 
-/// The names at which the network's nodes are found.
-fn seeds(network: Network) -> &'static [&'static str] {
+/// The names at which a network's nodes are found, `host:port` each. Regtest has none.
+pub fn seeds(network: Network) -> &'static [&'static str] {
     match network {
         Network::Livenet => &[
             "seed.bitcoinsv.io:8333",

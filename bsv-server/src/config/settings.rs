@@ -50,6 +50,7 @@ pub(super) struct Settings {
     pub(super) auth: AuthSettings,
     pub(super) log: LogSettings,
     pub(super) metrics: MetricsSettings,
+    pub(super) http: HttpSettings,
     pub(super) stores: StoresSettings,
     pub(super) cli: CliSettings,
 }
@@ -80,6 +81,7 @@ impl Default for Settings {
             auth: AuthSettings::default(),
             log: LogSettings::default(),
             metrics: MetricsSettings::default(),
+            http: HttpSettings::default(),
             stores: StoresSettings::default(),
             cli: CliSettings::default(),
         }
@@ -414,6 +416,19 @@ pub(super) struct LogSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct MetricsSettings {
     pub(super) balance: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct HttpSettings {
+    pub(super) drain_seconds: u32,
+    pub(super) stalled_seconds: u32,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self { drain_seconds: 30, stalled_seconds: 30 }
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

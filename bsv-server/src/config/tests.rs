@@ -65,6 +65,8 @@ fn mistakes_are_named() {
         (json!({"prot": 1}), "unknown field `prot`"),
         (json!({"minerid": {"on": true}}), "minerid.on: unknown field `on`"),
         (json!({"port": 65536}), "port: "),
+        (json!({"http": {"drainSeconds": 31}}), "http.drainSeconds must be from 1 to 30"),
+        (json!({"http": {"stalledSeconds": 0}}), "http.stalledSeconds must be from 1 to 600"),
         (json!({"stores": {"checkHours": 0}}), "stores.checkHours must be from 1 to 8760"),
         (json!({"port": "9002"}), "port: "),
         (json!({"network": "main"}), "network: unknown network \"main\""),

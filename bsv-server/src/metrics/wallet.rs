@@ -33,6 +33,10 @@ pub(super) async fn write(exposition: &mut Exposition, instance: &Instance) {
     if let Ok(exposure) = wallet.exposure().await {
         let help = "Sum of the payments that count by the word of services alone, in satoshis.";
         exposition.gauge("bsv_exposed_satoshis", help).add(&[], exposure.satoshis);
+        if let Some(limit) = exposure.limit {
+            let help = "The most that they may be worth together, in satoshis.";
+            exposition.gauge("bsv_exposure_limit_satoshis", help).add(&[], limit);
+        }
     }
     if instance.metrics.tells_balance
         && let Ok(satoshis) = wallet.balance().await

@@ -45,6 +45,8 @@ pub struct Mood {
     pub altered: Option<HeaderPart>,
     /// The lowest fee: satoshis, for so many bytes.
     pub fee: (u64, u64),
+    /// How many seconds its clock is ahead.
+    pub clock: i64,
 }
 
 /// What a service says of a transaction.
@@ -140,6 +142,7 @@ impl Default for Mood {
             withheld: 0,
             altered: None,
             fee: (100, 1000),
+            clock: 0,
         }
     }
 }

@@ -150,6 +150,7 @@ fn a_kill_loses_no_token_and_revives_none() {
     let mut site = Site::with(json!({"auth": {"requireToken": true}}));
     site.set_env("BSV_LOG", "off");
     site.cli_ok(&["init"]);
+    site.keep_on_disk();
     let killer = Killer::install(&mut site);
     let ids = |site: &Site| -> Vec<String> {
         let list = site.cli_json(&["token", "list"]);

@@ -85,9 +85,9 @@ fn shows_start_of_server(blocks: &[Block]) -> bool {
     false
 }
 
-/// Walks a page from its beginning to its end on a machine that has nothing but the programs. The page begins with the
-/// files that its reader saves in the directory `name` of the home. `arrival` is a part of the command that the reader
-/// wants to arrive at.
+/// Walks a page from its beginning to its end on a machine that has nothing but the programs. The section "From nothing"
+/// begins with the files that its reader saves in the directory `name` of the home. `arrival` is a part of the command
+/// that the reader wants to arrive at.
 fn walk(path: &str, name: &'static str, arrival: &str) {
     const MOST_COMMANDS: usize = 8;
     let page = Page::read(path);
@@ -95,9 +95,14 @@ fn walk(path: &str, name: &'static str, arrival: &str) {
         let file = format!("`~/{name}/{file}`");
         assert!(page.text.contains(&file), "{path} does not have its reader save {file}");
     }
+    let begin = page.text.lines().position(|line| line.starts_with("## From nothing"));
+    let begin = begin.expect("the page has the section");
     let mut typed = Vec::new();
     for block in page.blocks() {
-        let Block::Commands { commands, first, .. } = block else { continue };
+        let Block::Commands { commands, first, line, .. } = block else { continue };
+        if *line < begin {
+            continue;
+        }
         assert!(first.is_empty(), "{path}: the walk has steps that are not shown: {first:?}");
         typed.extend(commands.iter().map(|command| command.text.as_str()));
         if let Some(last) = typed.iter().position(|command| command.contains(arrival)) {

@@ -70,7 +70,7 @@ const NOUNS: [(&str, &[&str]); 22] = [
     ("books", &["verify", "rows"]),
     ("store", &["move", "accept-loss"]),
     ("headers", &["status", "verify", "sync"]),
-    ("config", &["show", "check"]),
+    ("config", &["show", "check", "example"]),
     ("completions", &[]),
 ];
 

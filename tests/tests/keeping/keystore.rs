@@ -175,6 +175,7 @@ fn damaged_files_are_named_and_left_as_they_are() {
 #[test]
 fn whenever_a_change_is_killed_one_of_both_passphrases_opens_the_keys() {
     let mut site = begun_site();
+    site.keep_on_disk();
     let killer = Killer::install(&mut site);
     let words = site.cli_ok(&["wallet", "words", "--yes"]);
     let stride = if is_full_run() { 1 } else { 4 };

@@ -36,6 +36,7 @@ impl Soak {
             "rpcUser": node.user, "rpcPassword": node.password,
             "port": minerid, "wallet": {"port": wallet}, "payments": {"port": payments},
         }));
+        site.keep_on_disk();
         site.set_env("BSV_LOG", "off");
         site.set_env("BSV_KEYSTORE_PASSPHRASE", PASSPHRASE);
         Self {

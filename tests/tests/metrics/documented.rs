@@ -29,7 +29,10 @@ pub(crate) fn told() -> BTreeSet<String> {
     let mut site = Site::on(&node);
     site.set("metrics", json!({"balance": true}));
     let peer = format!("{}:{}", node.host, node.peer_port);
-    site.set("services", json!({"headers": {"peers": [peer]}}));
+    site.change("wallet", "source", json!("services"));
+    site.change("wallet", "zeroConfLimitSatoshis", json!(1_000));
+    let broadcaster = json!({"kind": "arcade", "url": "http://127.0.0.1:1"});
+    site.set("services", json!({"broadcasters": [broadcaster], "headers": {"peers": [peer]}}));
     let server = site.server();
     let mut told = BTreeSet::new();
     for listener in [server.wallet(), server.minerid()] {

@@ -35,6 +35,7 @@ impl Scene {
         let node = node();
         let gate = Gate::before(&node);
         let mut site = silent(gate.site());
+        site.keep_on_disk();
         let killer = Killer::install(&mut site);
         Self { node, gate, site, killer }
     }

@@ -34,6 +34,7 @@ impl Shop {
             "wallet": settings, "payments": {"port": payments},
         }));
         site.set_env("BSV_LOG", "error");
+        site.keep_on_disk();
         prepare(&mut site);
         let server = Mutex::new(Some(site.server()));
         let wallet = Client::new(&format!("127.0.0.1:{wallet}"));

@@ -233,7 +233,12 @@ fn begin_to_read_with(client: &Client, headers: &str) -> TcpStream {
 
 /// A wallet whose list is much larger than the buffers of a connection: 16 MB for 2500 invoices.
 pub(crate) fn large(count: usize) -> Owner {
-    let owner = Owner::start_on(Site::new());
+    large_on(Site::new(), count)
+}
+
+/// The same on a site.
+pub(crate) fn large_on(site: Site, count: usize) -> Owner {
+    let owner = Owner::start_on(site);
     assert_eq!(owner.create_many(count, &"\u{1}".repeat(1024)).len(), count);
     owner
 }

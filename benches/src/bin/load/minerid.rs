@@ -21,6 +21,7 @@ pub(crate) fn measure(arguments: &Rounds, only: &str) {
     sealed.set_env("BSV_KEYSTORE_PASSPHRASE", passphrase);
     let mut plain = Site::new();
     for site in [&mut plain, &mut sealed] {
+        site.keep_on_disk();
         site.set_env("BSV_LOG", "error");
         let home = vectors::write_home(&vectors::minerid_0_2(), site.data_dir());
         site.cli_ok(&["importminerid", "--from", home.to_str().unwrap()]);

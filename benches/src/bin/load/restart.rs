@@ -26,6 +26,7 @@ pub(crate) fn measure(restarts: u32) {
 
 fn restart(restarts: u32, hands_over: bool) -> Vec<Seen> {
     let mut site = Site::new();
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "error");
     // If the sockets are not handed over, they only serve to find free ports.
     let sockets = ListeningSockets::of(&mut site);

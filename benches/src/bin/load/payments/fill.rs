@@ -32,6 +32,7 @@ const SATOSHIS: u64 = 1000;
 /// Makes a site with so many coins, through the library, and prepares so many payments.
 pub(crate) fn fill(node: &YesNode, coins: u64, payments: usize) -> Filled {
     let mut site = Site::with(node.settings.clone());
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "error");
     let dir = site.network_dir();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -40,6 +40,7 @@ fn site(url: &str) -> Site {
         "minerid": { "enabled": false },
         "wallet": { "store": { "url": url } },
     }));
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "error");
     site
 }

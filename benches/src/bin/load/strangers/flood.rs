@@ -137,6 +137,7 @@ impl Scene {
             "minerid": { "enabled": false },
             "wallet": wallet,
         }));
+        site.keep_on_disk();
         site.set_env("BSV_LOG", "error");
         let server = start(&site);
         let invoice = create(server.wallet(), PRICE);

@@ -27,6 +27,7 @@ const MAX_PATHS: u64 = 100_000;
 /// Makes a site with so many invoices, through the library.
 pub(crate) fn fill(count: u64) -> Filled {
     let mut site = Site::new();
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "error");
     let dir = site.network_dir();
     let keystore = Keystore::open(&dir.join("keystore"), None, PlainKeys::Allowed, "load");

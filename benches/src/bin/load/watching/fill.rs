@@ -30,6 +30,7 @@ const BATCH: u64 = 10_000;
 /// Makes a site that watches so many scripts, and those of so many invoices.
 pub(super) fn fill(settings: Value, scripts: u64, invoices: usize) -> Filled {
     let mut site = Site::with(settings);
+    site.keep_on_disk();
     site.set_env("BSV_LOG", "error");
     let dir = site.network_dir();
     let runtime = tokio::runtime::Runtime::new().unwrap();
