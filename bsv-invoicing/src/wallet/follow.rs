@@ -173,7 +173,7 @@ impl Wallet {
             Ok(()) => {}
         }
         if following.is_limited() || followed.record.state != TransactionState::Seen {
-            following.wait(followed.number);
+            following.wait(followed);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::error::Error;
 use crate::model::coin::KeyPath;
-use crate::model::transaction::{Followed, TransactionState};
+use crate::model::transaction::{Followed, Purpose, TransactionState};
 
 /// The state between two rounds of following. It need not be stored: a new one makes the wallet
 /// look at everything again.
@@ -161,13 +161,17 @@ impl Following {
     }
 
     /// Schedules the next look at a transaction after a pause, which doubles each time.
-    pub(super) fn wait(&mut self, number: u64) {
+    pub(super) fn wait(&mut self, followed: &Followed) {
+        // The owner waits for these, and there are few.
+        let is_own_and_open = matches!(followed.record.purpose, Purpose::Outgoing(_))
+            && followed.record.state.is_open();
         let (first, longest) = match self.questions {
-            None => (FIRST_PAUSE, LONGEST_PAUSE),
-            Some(_) => (FIRST_LIMITED_PAUSE, LONGEST_LIMITED_PAUSE),
+            Some(_) if !is_own_and_open => (FIRST_LIMITED_PAUSE, LONGEST_LIMITED_PAUSE),
+            _ => (FIRST_PAUSE, LONGEST_PAUSE),
         };
+        let number = followed.number;
         let pause = self.retries.get(&number).map_or(first, |retry| retry.pause * 2);
-        let pause = pause.min(longest);
+        let pause = pause.clamp(first, longest);
         self.retries.insert(number, Retry { at: Instant::now() + pause, pause });
     }
 
