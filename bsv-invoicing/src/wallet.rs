@@ -15,6 +15,7 @@ mod invoices;
 mod look_ahead;
 pub(crate) mod mempool_entries;
 mod movements;
+mod news;
 mod open;
 pub(crate) mod outbound;
 pub(crate) mod package;

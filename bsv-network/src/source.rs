@@ -12,7 +12,7 @@ pub use self::answers::{
     Evidence, ExtendedPackage, Fate, Offered, Package, Place, Shown, Sight, SourceError, Verdict,
 };
 pub use self::services::Services;
-use crate::broadcasters::BroadcasterSet;
+use crate::broadcasters::{BroadcasterSet, ReasonToAsk};
 use crate::rpc::{
     BlockInfo, BlockStream, ChainTip, FeedAddress, Mempool, MempoolEntry, MinedIn, NodeRpc,
     OutputState, Policy,
@@ -63,6 +63,30 @@ impl NetworkSource {
     pub async fn ask_fees(&self) {
         if let Source::Services(services) = &self.0 {
             services.broadcasters().ask_fees().await;
+        }
+    }
+
+    /// Listens to services that tell when a transaction may have changed, for as long as it is polled.
+    /// Those who wait for an answer of [`show`](Self::show) ask at once. Nothing is told of a node.
+    pub async fn listen(&self, hear: impl Fn(ReasonToAsk) + Sync) {
+        if let Source::Services(services) = &self.0 {
+            services.listen(hear).await;
+        }
+    }
+
+    /// Takes note that somebody says that transactions may have changed: those who wait for an answer
+    /// of [`show`](Self::show) ask at once.
+    pub fn hear(&self, reason: ReasonToAsk) {
+        if let Source::Services(services) = &self.0 {
+            services.hear(reason);
+        }
+    }
+
+    /// Whether [`listen`](Self::listen) hears of whatever becomes of a transaction that was sent.
+    pub fn is_heard(&self) -> bool {
+        match &self.0 {
+            Source::Node(_) => false,
+            Source::Services(services) => services.broadcasters().is_heard(),
         }
     }
 

@@ -8,6 +8,7 @@ mod moods;
 mod pushed;
 mod receiving;
 mod set;
+mod told;
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use futures_util::{StreamExt, stream};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestors, GetFollowed, GetHolder, GetTransaction};
+use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
 use crate::ledger::rows::Damaged;
 use crate::ledger::{Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow};
 use crate::model::process::Task;
@@ -73,7 +73,8 @@ impl Wallet {
             tracing::warn!("{reason}");
         }
         let round = Round { source, tip, is_new_tip };
-        following.begin_round(is_new_tip, source.questions_per_second());
+        following.begin_round(is_new_tip, source.questions_per_second(), source.is_heard());
+        self.read_news(following).await?;
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
             let still_there = row.into_iter().filter(|followed| followed.number == number);
@@ -91,6 +92,20 @@ impl Wallet {
             following.talk(async move { wallet.consolidate_some().await });
         }
         following.tip = Some(tip);
+        Ok(())
+    }
+
+    /// Takes note of the transactions that may have changed.
+    async fn read_news(&self, following: &mut Following) -> Result<(), Error> {
+        let (txids, is_missed) = self.news.take();
+        if is_missed {
+            following.note_missed();
+        }
+        if !txids.is_empty() {
+            for number in self.store.get(GetFollowedOf(txids)).await? {
+                following.note_told(number);
+            }
+        }
         Ok(())
     }
 
@@ -156,6 +171,7 @@ impl Wallet {
         place: Result<Place, Error>,
         following: &mut Following,
     ) -> Result<(), Error> {
+        let is_shown = matches!(place, Ok(Place::Unmined));
         let seen_to = match place {
             Ok(Place::Mined(_)) => {
                 following.forget(followed.number);
@@ -173,7 +189,8 @@ impl Wallet {
             Ok(()) => {}
         }
         if following.is_limited() || followed.record.state != TransactionState::Seen {
-            following.wait(followed.number);
+            let is_seen = is_shown && followed.record.state == TransactionState::Seen;
+            following.wait(followed.number, is_seen);
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use crate::model::time::Timestamp;
 use crate::store::{Store, WalletStore, WalletStoreError};
 use crate::wallet::event_tail::EventTail;
 use crate::wallet::mempool_entries::RecentEntries;
+use crate::wallet::news::News;
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
 use crate::wallet::receive::{Broadcast, NotTaken, RecentTip, WaitingPayments};
@@ -58,6 +59,8 @@ pub struct Wallet {
     /// The payments that wait until another one of their invoice is decided.
     pub(super) waiting: WaitingPayments,
     pub(super) not_taken: NotTaken,
+    /// What others say may have changed.
+    pub(super) news: News,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
     /// Entries of unmined transactions.
@@ -161,6 +164,7 @@ impl Wallet {
             broadcasts: Running::default(),
             waiting: WaitingPayments::default(),
             not_taken: NotTaken::default(),
+            news: News::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),
             claims: AtomicU64::new(1),

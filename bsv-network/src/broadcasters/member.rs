@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -16,6 +17,8 @@ pub(super) struct Member {
     /// When it was asked during the last second.
     asked: AsyncMutex<VecDeque<Instant>>,
     notes: Mutex<Notes>,
+    /// Whether a stream of its events is connected.
+    pub(super) is_heard: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -139,6 +142,7 @@ impl Member {
             turns: Semaphore::new(TURNS),
             asked: AsyncMutex::default(),
             notes: Mutex::default(),
+            is_heard: Arc::default(),
         }
     }
 
@@ -246,7 +250,6 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::sync::Arc;
 
     use reqwest::Client;
     use tokio::task::JoinHandle;

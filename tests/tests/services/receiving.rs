@@ -13,13 +13,13 @@ use crate::payments::forms::{check_taken, post_transaction};
 use crate::payments::merchant::{Merchant, wait_until};
 
 /// A shop that asks an Arcade in front of the node.
-struct Stall {
-    counter: Counter,
-    service: Service,
+pub(super) struct Stall {
+    pub(super) counter: Counter,
+    pub(super) service: Service,
 }
 
 impl Stall {
-    fn new(coins: usize) -> Self {
+    pub(super) fn new(coins: usize) -> Self {
         Self::with(coins, json!({}))
     }
 
@@ -41,7 +41,7 @@ impl Stall {
     }
 
     /// A payment of a new invoice, which nobody has yet, and the id of the invoice.
-    fn payment(&self) -> (String, Transaction) {
+    pub(super) fn payment(&self) -> (String, Transaction) {
         let (id, bill) = self.counter.bill();
         let coin = self.counter.purse.coin();
         let transaction = self.counter.purse.spend(&[coin], bill.outputs(), FEE);
@@ -49,7 +49,7 @@ impl Stall {
     }
 
     /// Pays with a transaction and its proven ancestors.
-    fn post(&self, id: &str, transaction: &Transaction) -> Reply {
+    pub(super) fn post(&self, id: &str, transaction: &Transaction) -> Reply {
         let beef = beef(&self.counter.node, BeefVersion::V1, transaction, &[]);
         post_transaction(&self.counter, id, beef.to_bytes())
     }
@@ -80,7 +80,7 @@ impl Stall {
 }
 
 /// A shop that asks these services, and gets headers from the node by the network's own protocol.
-fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
+pub(super) fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
     let members = wallet.as_object_mut().unwrap();
     members.entry("zeroConfLimitSatoshis").or_insert(json!("none"));
     let broadcasters = services.iter().map(|it| json!({ "kind": "arcade", "url": it.url() }));

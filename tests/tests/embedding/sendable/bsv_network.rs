@@ -69,6 +69,7 @@ pub(super) fn source(source: &NetworkSource) {
     is_send(source.places(any()));
     is_send(source.blind_spot());
     is_send(source.ask_fees());
+    is_send(source.listen(|_| ()));
     is_send(source.sight(any(), any()));
     is_send(source.mined_in(any()));
     is_send(source.coins(any()));
