@@ -131,6 +131,16 @@ impl NetworkSource {
         }
     }
 
+    /// Whether a second service is at the height of the tip, or above it: headers prove work, and not
+    /// that blocks are valid. It is so, too, if only one service is named that could say it. `None`: a
+    /// node validates the blocks itself.
+    pub async fn confirms(&self, tip: &ChainTip) -> Option<bool> {
+        match &self.0 {
+            Source::Node(_) => None,
+            Source::Services(services) => Some(services.confirm(tip.height).await),
+        }
+    }
+
     /// The header of a block and its place, or `None` if the block is not known.
     pub async fn header(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, SourceError> {
         match &self.0 {

@@ -4,9 +4,11 @@ mod broadcasters;
 mod clients;
 mod events;
 mod headers;
+mod limits;
 mod moods;
 mod pushed;
 mod receiving;
+mod second_source;
 mod set;
 mod told;
 

@@ -17,8 +17,10 @@ use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
 use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
-use crate::ledger::rows::Damaged;
-use crate::ledger::{Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow};
+use crate::ledger::rows::{Damaged, FollowedBlock};
+use crate::ledger::{
+    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow,
+};
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
@@ -55,14 +57,20 @@ impl Wallet {
         let mut noted = last;
         let tip = self.note_tip(source, &mut noted).await?;
         let is_new_tip = last != Some(tip);
+        let is_confirmed = source.confirms(&tip).await;
         if is_new_tip {
             let followed_to = last.filter(|_| !following.is_other_chain);
             let fork = self.forget_lost_blocks(source, tip, followed_to).await?;
             following.is_other_chain = fork == Fork::OtherChain;
             if !following.is_other_chain {
+                self.store.execute(ConfirmTip(is_confirmed)).await?;
                 self.go_on_to(source, tip, fork.height()).await?;
             }
+        } else if following.is_confirmed != is_confirmed && !following.is_other_chain {
+            self.store.execute(ConfirmTip(is_confirmed)).await?;
+            self.follow_tip(FollowedBlock { height: tip.height, hash: tip.hash }).await?;
         }
+        following.is_confirmed = is_confirmed;
         if !following.is_other_chain && source.reads_blocks() {
             self.rescan_for_a_turn(source, tip, &mut |_, _| ()).await?;
         }

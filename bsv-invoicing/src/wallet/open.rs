@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
 use crate::ledger::{
-    Adopt, Exposure, GetExposure, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NAME, SetRules,
+    Adopt, Exposure, GetExposure, GetLogName, GetRules, IsTipUnconfirmed, Join, NameLog, Refusal,
+    SEED_NAME, SetRules,
 };
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
@@ -209,6 +210,12 @@ impl Wallet {
     /// The sum of what counts by the word of services alone, and its limit.
     pub async fn exposure(&self) -> Result<Exposure, Error> {
         Ok(self.store.get(GetExposure).await?)
+    }
+
+    /// Whether payments that need a block wait, however deep it is, because only one service shows the
+    /// newest block.
+    pub async fn awaits_second_source(&self) -> Result<bool, Error> {
+        Ok(self.store.get(IsTipUnconfirmed).await?)
     }
 
     /// What is known of the broadcasters that take its transactions, if it asks services.

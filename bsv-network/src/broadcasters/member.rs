@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::client::{Broadcaster, BroadcasterError};
+use super::client::{Broadcaster, BroadcasterError, Dialect};
 
 /// A broadcaster of a set, with its limits.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ struct Notes {
     /// Until when it is asked half as often.
     slow_until: Option<Instant>,
     fee_rate: Option<u64>,
+    /// How far it knows the chain, as it said last. `Some(None)` if it does not tell.
+    height: Option<Option<u32>>,
+    /// When it is asked for that again.
+    height_due: Option<Instant>,
     /// When it is asked for its fee again.
     fee_due: Option<Instant>,
 }
@@ -81,6 +85,10 @@ const SLOW: Duration = Duration::from_secs(60);
 /// How often a broadcaster is asked for its fee, and how soon again if it does not tell it.
 const FEE_PERIOD: Duration = Duration::from_secs(3_600);
 const FEE_RETRY: Duration = Duration::from_secs(60);
+/// How often a broadcaster is asked for its height at most, and how long it may take.
+const HEIGHT_PERIOD: Duration = Duration::from_secs(2);
+/// The same if it does not tell it.
+const NO_HEIGHT_PERIOD: Duration = Duration::from_secs(600);
 
 impl Outcome {
     /// All of them.
@@ -220,6 +228,34 @@ impl Member {
         notes.fee_rate = told.ok().or(notes.fee_rate);
     }
 
+    /// Whether it knows a block of this height, as it says. It is asked again until it does.
+    pub(super) async fn reaches(&self, height: u32) -> bool {
+        if self.broadcaster.dialect() != Dialect::Arcade {
+            return false;
+        }
+        let (known, due) = {
+            let notes = self.notes();
+            (notes.height.flatten(), notes.height_due)
+        };
+        if known >= Some(height) || due.is_some_and(|due| due > Instant::now()) {
+            return known >= Some(height);
+        }
+        let asked = timeout(HEIGHT_PERIOD, self.ask(self.broadcaster.height())).await;
+        let mut notes = self.notes();
+        // One that is away may tell it later.
+        if let Ok(Ok(told)) = asked {
+            notes.height = Some(told);
+        }
+        let period = if notes.height == Some(None) { NO_HEIGHT_PERIOD } else { HEIGHT_PERIOD };
+        notes.height_due = Some(Instant::now() + period);
+        notes.height.flatten() >= Some(height)
+    }
+
+    /// Whether it tells how far it knows the chain, as far as is known.
+    pub(super) fn may_tell_height(&self) -> bool {
+        self.broadcaster.dialect() == Dialect::Arcade && self.notes().height != Some(None)
+    }
+
     pub(super) fn fee_rate(&self) -> Option<u64> {
         self.notes().fee_rate
     }
@@ -253,9 +289,8 @@ mod tests {
 
     use reqwest::Client;
     use tokio::task::JoinHandle;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::sleep;
 
-    use super::super::client::Dialect;
     use super::*;
 
     fn client() -> Client {

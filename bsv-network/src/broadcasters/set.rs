@@ -193,6 +193,17 @@ impl BroadcasterSet {
         rates.last().copied()
     }
 
+    /// Whether a broadcaster knows a block of this height, as it says.
+    pub(crate) async fn reach(&self, height: u32) -> bool {
+        let asked = self.members.iter().map(|member| member.reaches(height));
+        join_all(asked).await.contains(&true)
+    }
+
+    /// How many broadcasters tell how far they know the chain, as far as is known.
+    pub(crate) fn tell_heights(&self) -> usize {
+        self.members.iter().filter(|member| member.may_tell_height()).count()
+    }
+
     /// How many broadcasters there are.
     pub(crate) fn named(&self) -> usize {
         self.members.len()

@@ -94,6 +94,16 @@ impl Services {
         }
     }
 
+    /// Whether a second source is at this height or above it: another source of headers, or a
+    /// broadcaster. One that is alone cannot be confirmed, and needs not to be.
+    pub(super) async fn confirm(&self, height: u32) -> bool {
+        let shown = self.headers.sources().filter(|source| source.height >= Some(height));
+        if shown.count() >= 2 || self.broadcasters.reach(height).await {
+            return true;
+        }
+        self.headers.sources().count() + self.broadcasters.tell_heights() <= 1
+    }
+
     pub(super) fn begins_at(&self) -> u32 {
         self.headers.file().chain().checkpoint_height() + 1
     }

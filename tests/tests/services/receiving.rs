@@ -54,7 +54,7 @@ impl Stall {
         post_transaction(&self.counter, id, beef.to_bytes())
     }
 
-    fn state(&self, id: &str) -> String {
+    pub(super) fn state(&self, id: &str) -> String {
         self.counter.shop.state(id)
     }
 

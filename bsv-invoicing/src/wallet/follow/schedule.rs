@@ -16,6 +16,8 @@ use crate::model::transaction::{Followed, TransactionState};
 #[derive(Debug, Default)]
 pub(crate) struct Following {
     pub(super) tip: Option<ChainTip>,
+    /// Whether a second service shows it, if services do.
+    pub(super) is_confirmed: Option<bool>,
     /// Whether the node follows another chain than before.
     pub(super) is_other_chain: bool,
     /// When the last full reading of the followed transactions began.
