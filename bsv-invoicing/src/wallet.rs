@@ -12,6 +12,7 @@ mod event_tail;
 mod events;
 pub(crate) mod follow;
 mod invoices;
+mod listen;
 mod look_ahead;
 pub(crate) mod mempool_entries;
 mod movements;

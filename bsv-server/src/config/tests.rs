@@ -330,13 +330,13 @@ fn services_take_the_place_of_a_node() {
                 assert_eq!((found, is_taken), (Some(url), true));
             }
             Err(_) => {
-                assert!(!is_taken && error(services(settings)).contains("services.callbackUrl"))
+                assert!(!is_taken && error(services(settings)).contains("services.callbackUrl"));
             }
         }
     }
     for url in ["", " ", "pay.example/a", "https://", "https://pay.example/", "https://a@b/c"] {
         for url in
-            [url.to_owned(), format!("https://pay.example{path}?a=b"), format!("https://a.b/c#d")]
+            [url.to_owned(), format!("https://pay.example{path}?a=b"), "https://a.b/c#d".to_owned()]
         {
             let message = error(services(json!({"services": {"callbackUrl": url}})));
             assert!(message.contains("services.callbackUrl"), "{url}: {message}");

@@ -319,8 +319,7 @@ mod tests {
                 word: None,
             };
             let until = FollowedUntil::Mined;
-            let followed =
-                |number| Followed { number, record: record.clone(), until, waits_for: None };
+            let followed = |number| Followed { number, record, until, waits_for: None };
             Self {
                 following: Following::default(),
                 followed: (0..transactions).map(followed).collect(),
