@@ -66,6 +66,7 @@ mod claims;
 pub(crate) mod codec;
 pub(crate) mod coin_choice;
 mod command;
+mod confirm_tip;
 mod consolidate;
 mod contest;
 pub(crate) mod copy;
@@ -127,6 +128,7 @@ pub use self::cancel::{PrepareCancellation, PreparedCancellation, RecordCancella
 pub use self::claims::{Claim, Join, JoinAlone, Leave, Left, LetGo, LetGoAll};
 pub(crate) use self::command::Asked;
 pub use self::command::{Command, Query};
+pub use self::confirm_tip::{ConfirmTip, IsTipUnconfirmed};
 pub use self::consolidate::ReserveConsolidation;
 pub use self::contest::{Contest, TellContested};
 pub use self::create_invoice::CreateInvoice;

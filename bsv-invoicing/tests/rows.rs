@@ -150,7 +150,10 @@ fn one_of_each() -> Vec<String> {
         ),
         line::<Owner>(&(), &[4; 20]),
         line::<FollowedTip>(&(), &FollowedBlock { height: block.height, hash: block.hash }),
-        line::<Reorganisations>(&(), &Reorganised { count: 2, is_under_way: true }),
+        line::<Reorganisations>(
+            &(),
+            &Reorganised { count: 2, is_under_way: true, is_confirmed: None },
+        ),
         line::<CatchUp>(&(), &CopyEnd { followed_to: Some(899_000), last_event: 4 }),
         line::<Accounts>(&3, &AccountStart { last_invoice_before: 6, last_user_before: 0 }),
         line::<Rules>(

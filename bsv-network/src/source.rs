@@ -12,7 +12,7 @@ pub use self::answers::{
     Evidence, ExtendedPackage, Fate, Offered, Package, Place, Shown, Sight, SourceError, Verdict,
 };
 pub use self::services::Services;
-use crate::broadcasters::BroadcasterSet;
+use crate::broadcasters::{BroadcasterSet, ReasonToAsk};
 use crate::rpc::{
     BlockInfo, BlockStream, ChainTip, FeedAddress, Mempool, MempoolEntry, MinedIn, NodeRpc,
     OutputState, Policy,
@@ -66,6 +66,30 @@ impl NetworkSource {
         }
     }
 
+    /// Listens to services that tell when a transaction may have changed, for as long as it is polled.
+    /// Those who wait for an answer of [`show`](Self::show) ask at once. Nothing is told of a node.
+    pub async fn listen(&self, hear: impl Fn(ReasonToAsk) + Sync) {
+        if let Source::Services(services) = &self.0 {
+            services.listen(hear).await;
+        }
+    }
+
+    /// Takes note that somebody says that transactions may have changed: those who wait for an answer
+    /// of [`show`](Self::show) ask at once.
+    pub fn hear(&self, reason: ReasonToAsk) {
+        if let Source::Services(services) = &self.0 {
+            services.hear(reason);
+        }
+    }
+
+    /// Whether [`listen`](Self::listen) hears of whatever becomes of a transaction that was sent.
+    pub fn is_heard(&self) -> bool {
+        match &self.0 {
+            Source::Node(_) => false,
+            Source::Services(services) => services.broadcasters().is_heard(),
+        }
+    }
+
     /// Whether the source reads blocks and shows what is unmined. Otherwise it answers only about
     /// transactions that it is asked for.
     pub fn reads_blocks(&self) -> bool {
@@ -104,6 +128,16 @@ impl NetworkSource {
         match &self.0 {
             Source::Node(node) => Ok(node.tip().await?),
             Source::Services(services) => Ok(services.tip()),
+        }
+    }
+
+    /// Whether a second service is at the height of the tip, or above it: headers prove work, and not
+    /// that blocks are valid. It is so, too, if only one service is named that could say it. `None`: a
+    /// node validates the blocks itself.
+    pub async fn confirms(&self, tip: &ChainTip) -> Option<bool> {
+        match &self.0 {
+            Source::Node(_) => None,
+            Source::Services(services) => Some(services.confirm(tip.height).await),
         }
     }
 

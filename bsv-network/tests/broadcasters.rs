@@ -308,6 +308,32 @@ async fn a_fee_rate_is_told_for_1000_bytes() {
 }
 
 #[tokio::test]
+async fn arcade_tells_how_far_it_knows_the_chain() {
+    for (dialect, status, body, expected) in [
+        (
+            Dialect::Arcade,
+            200,
+            json!({ "healthy": true, "blockHeight": 958_779 }),
+            Ok(Some(958_779)),
+        ),
+        (Dialect::Arcade, 200, json!({ "healthy": true }), Ok(None)),
+        (Dialect::Arcade, 404, json!({ "error": "not found" }), Ok(None)),
+        (Dialect::Arcade, 200, json!({ "blockHeight": "high" }), Err(())),
+        (Dialect::Arc, 200, json!({ "blockHeight": 7 }), Ok(None)),
+    ] {
+        let (url, mut requests) = serve(status, "", body.to_string().into_bytes()).await;
+        let height = Broadcaster::new(dialect, client(), url).height().await;
+        assert_eq!(height.map_err(drop), expected, "{body}");
+        match dialect {
+            Dialect::Arcade => {
+                assert!(requests.recv().await.unwrap().starts_with("GET /health "));
+            }
+            Dialect::Arc => assert!(requests.try_recv().is_err()),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_hint_makes_the_next_question_sooner() {
     let body = json!({ "txid": txid(), "status": 202, "txStatus": "RECEIVED" });
     let (url, mut requests) = serve(202, "", body.to_string().into_bytes()).await;

@@ -224,8 +224,8 @@ impl Stores {
             Some((wallet, keystore)) => {
                 // Another server may have the database, or it comes soon: there is nothing to restore.
                 let needs = if wallet.store.is_some() { Needs::All } else { needs };
-                let (source, lock) =
-                    (source(&config, node.clone(), headers.clone()), Arc::clone(&lock));
+                let (node, headers, lock) = (node.clone(), headers.clone(), Arc::clone(&lock));
+                let source = |wallet: &Wallet| source(&config, node, headers, wallet);
                 let opened =
                     open_wallet(&config, wallet, source, lock, keystore, KeyEvent::Made).await;
                 failures.sort_out(Api::Wallet, opened, needs)?
@@ -389,11 +389,11 @@ fn open_wallet_store(
     Ok(Arc::new(RedbWalletStore::open(lock, options)?))
 }
 
-/// Opens the wallet. For a new store, `origin` tells where the seed comes from.
+/// Opens the wallet, and then its source. For a new store, `origin` tells where the seed comes from.
 pub(crate) async fn open_wallet(
     config: &Config,
     wallet: &WalletConfig,
-    source: Option<NetworkSource>,
+    source: impl FnOnce(&Wallet) -> Option<NetworkSource>,
     lock: Arc<DirLock>,
     keystore: Arc<Keystore>,
     origin: KeyEvent,
@@ -427,7 +427,7 @@ pub(crate) async fn open_wallet(
         user_agent: USER_AGENT.to_owned(),
     };
     let opened = Wallet::open_of(store, keystore, settings, origin).await?;
-    Ok(match source {
+    Ok(match source(&opened) {
         Some(source) => opened.with_source(source),
         None => opened,
     })

@@ -9,6 +9,7 @@ use bsv_invoicing::dpp::{
 };
 use bsv_invoicing::receiving::IncomingState;
 use bsv_invoicing::{Error, Wallet};
+use bsv_tx::Txid;
 use bytes::Bytes;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, VARY, WWW_AUTHENTICATE,
@@ -38,29 +39,50 @@ pub(crate) enum Route {
     Transaction,
     Channel,
     Message,
+    /// Where broadcasters tell what changes.
+    Callback,
     Page(page::Route),
 }
 
 /// The longest body of a request without a payment, in bytes.
 const MAX_OTHER_LEN: usize = 4 << 10;
+/// The same of a callback, which may hold paths and transactions.
+const MAX_CALLBACK_LEN: usize = 256 << 10;
+/// How many transactions of a callback are read. ARC names 50 at most.
+const MOST_TOLD: usize = 50;
 
 impl Route {
     /// The longest body that a request may have, in bytes.
     pub(crate) fn max_body_len(self, method: &Method) -> usize {
         match self {
             Self::Payment(_) | Self::Transaction if method == Method::POST => MAX_MESSAGE_LEN,
+            Self::Callback => MAX_CALLBACK_LEN,
             _ => MAX_OTHER_LEN,
         }
     }
 }
 
-const ROUTES: [Declared<Route>; 5] = [
+const ROUTES: [Declared<Route>; 6] = [
     ("/dpp/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::GoDpp)),
     ("/api/v1/payment/{id}", "GET, HEAD, POST", Route::Payment(Dialect::Brc)),
     ("/pay/{id}/transaction", "POST", Route::Transaction),
     ("/api/v1/channel/{id}", "GET, HEAD", Route::Channel),
     ("/api/v1/channel/{id}/{sequence}", "POST", Route::Message),
+    ("/network/callback", "POST", Route::Callback),
 ];
+
+/// What a broadcaster tells, as far as it is a reason to ask.
+#[derive(Deserialize)]
+struct Told {
+    txid: Option<String>,
+    #[serde(default)]
+    callbacks: Vec<ToldOne>,
+}
+
+#[derive(Deserialize)]
+struct ToldOne {
+    txid: Option<String>,
+}
 
 /// All paths.
 fn declared() -> impl Iterator<Item = Declared<Route>> {
@@ -112,6 +134,7 @@ impl PaymentsApi {
             (Route::Channel, &Method::HEAD) => self.newest(id, request).await,
             (Route::Channel, _) => self.messages(id, request).await,
             (Route::Message, _) => self.mark_read(id, matched.param("sequence"), request).await,
+            (Route::Callback, _) => self.hear_callback(request),
             (Route::Page(route), _) => match &self.page {
                 Some(page) => page.answer(route, matched.param(route.param()), request, peer).await,
                 None => {
@@ -179,14 +202,35 @@ impl PaymentsApi {
 
     async fn messages(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
         let only_unread = query(request, "unread")?.unwrap_or(false);
-        let messages = self.wallet.channel(id, token(request)?, only_unread).await?;
+        let messages = self.wallet.channel(id, channel_token(request)?, only_unread).await?;
         let text = ChannelMessage::list_to_json(&messages);
         Ok(with_newest(answer::json_text(StatusCode::OK, text), messages.last()))
     }
 
+    /// Hears from a broadcaster that transactions may have changed. What became of them is asked.
+    fn hear_callback(&self, request: Received<'_>) -> Result<Answer, Problem> {
+        let code = match bearer(request) {
+            Some(token) if self.wallet.is_callback_token(token) => None,
+            Some(_) => Some("token-invalid"),
+            None => Some("token-missing"),
+        };
+        if let Some(code) = code {
+            let detail = "a callback has the header Authorization: Bearer and the token that went with \
+                          the transaction";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, code, detail)
+                .with_header(WWW_AUTHENTICATE, "Bearer realm=\"callback\""));
+        }
+        let told: Told = serde_json::from_slice(request.body()).map_err(|error| {
+            let detail = format!("the body must be a JSON object that names a txid: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
+        })?;
+        self.wallet.hear_callback(&told.txids());
+        Ok(answer::json_text(StatusCode::OK, Bytes::new()))
+    }
+
     /// Answers only the number of the newest message.
     async fn newest(&self, id: &str, request: Received<'_>) -> Result<Answer, Problem> {
-        let messages = self.wallet.channel(id, token(request)?, false).await?;
+        let messages = self.wallet.channel(id, channel_token(request)?, false).await?;
         Ok(with_newest(answer::json_text(StatusCode::OK, Bytes::new()), messages.last()))
     }
 
@@ -200,7 +244,7 @@ impl PaymentsApi {
         struct Mark {
             read: bool,
         }
-        let token = token(request)?;
+        let token = channel_token(request)?;
         let Mark { read } = serde_json::from_slice(request.body()).map_err(|error| {
             let detail = format!("the body must be {{\"read\": true}} or false: {error}");
             Problem::new(StatusCode::BAD_REQUEST, "malformed-body", detail)
@@ -212,6 +256,14 @@ impl PaymentsApi {
         }
         let detail = format!("the channel has no message {sequence}");
         Err(Problem::new(StatusCode::NOT_FOUND, "unknown-message", detail))
+    }
+}
+
+impl Told {
+    /// The transactions that a callback names: one, or those of a batch.
+    fn txids(&self) -> Vec<Txid> {
+        let all = self.txid.iter().chain(self.callbacks.iter().filter_map(|it| it.txid.as_ref()));
+        all.take(MOST_TOLD).filter_map(|txid| txid.parse().ok()).collect()
     }
 }
 
@@ -265,18 +317,21 @@ fn is_type(value: &str, essence: &str) -> bool {
     value.split(';').next().is_some_and(|found| found.trim().eq_ignore_ascii_case(essence))
 }
 
-fn token<'a>(request: Received<'a>) -> Result<&'a str, Problem> {
+fn bearer<'a>(request: Received<'a>) -> Option<&'a str> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = header.and_then(|value| value.split_once(' '));
-    match token {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
-        _ => Err(Problem::new(
+    let (scheme, token) = header?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn channel_token<'a>(request: Received<'a>) -> Result<&'a str, Problem> {
+    bearer(request).ok_or_else(|| {
+        Problem::new(
             StatusCode::UNAUTHORIZED,
             "token-missing",
             "the channel is read with the header Authorization: Bearer and its token",
         )
-        .with_header(WWW_AUTHENTICATE, "Bearer realm=\"channel\"")),
-    }
+        .with_header(WWW_AUTHENTICATE, "Bearer realm=\"channel\"")
+    })
 }
 
 /// Reads a query parameter that is true or false.

@@ -185,7 +185,7 @@ pub async fn restore_words(
     let lock = Arc::new(DirLock::acquire(&config.network_dir, "bsv-cli")?);
     let node = config.node.clone().map(NodeRpc::new).map(NetworkSource::node);
     let keystore = Arc::new(keystore);
-    let wallet = open_wallet(config, wallet, node, lock, keystore, KeyEvent::Imported).await?;
+    let wallet = open_wallet(config, wallet, |_| node, lock, keystore, KeyEvent::Imported).await?;
     let restored = if is_in_database {
         WordsRestored::KeysOfDatabase
     } else if wallet.has_source() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bsv_invoicing::Wallet;
-use bsv_network::broadcasters::{self, Broadcaster, BroadcasterReport, BroadcasterSet};
+use bsv_network::broadcasters::{self, Broadcaster, BroadcasterReport, BroadcasterSet, Callback};
 use bsv_network::headers::{self, HeaderFollower, SourceReport};
 use bsv_network::{NetworkSource, NodeRpc, Services};
 use reqwest::Client;
@@ -12,21 +12,26 @@ use serde_json::{Value, json};
 use crate::config::{BroadcasterConfig, Config};
 use crate::headers::{client, seconds_since};
 
-/// What tells the wallet of the network, by the settings.
+/// What tells the wallet of the network, by the settings. Broadcasters tell `wallet` what changes.
 pub(crate) fn source(
     config: &Config,
     node: Option<NodeRpc>,
     headers: Option<Arc<HeaderFollower>>,
+    wallet: &Wallet,
 ) -> Option<NetworkSource> {
-    let (Some(services), Some(headers), Some(wallet)) = (&config.services, headers, &config.wallet)
+    let (Some(services), Some(headers), Some(settings)) =
+        (&config.services, headers, &config.wallet)
     else {
         return node.map(NetworkSource::node);
     };
     let client = client();
-    let broadcasters = services.broadcasters.iter().map(|it| broadcaster_of(&client, it));
+    let callback = Callback { url: services.callback_url.clone(), token: wallet.callback_token() };
+    let broadcasters = services.broadcasters.iter();
+    let broadcasters =
+        broadcasters.map(|it| broadcaster_of(&client, it).with_callback(callback.clone()));
     let set = BroadcasterSet::new(broadcasters.collect(), services.seen_by);
-    let set = set.expect("the settings name as many").with_max_fee_rate(wallet.max_fee_rate);
-    let (timeout, fee_rate) = (services.accept_timeout, wallet.payments.fee_rate);
+    let set = set.expect("the settings name as many").with_max_fee_rate(settings.max_fee_rate);
+    let (timeout, fee_rate) = (services.accept_timeout, settings.payments.fee_rate);
     Some(NetworkSource::services(Arc::new(Services::new(set, headers, timeout, fee_rate))))
 }
 

@@ -4,13 +4,16 @@ mod broadcasters;
 mod clients;
 mod events;
 mod headers;
+mod limits;
 mod moods;
 mod operating;
 mod paying;
 mod pushed;
 mod receiving;
+mod second_source;
 mod set;
 mod stall;
+mod told;
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! Invoices with money that may leave a decision to their owner. They are listed when payments and
 //! refunds change, so that nobody looks at all invoices.
 
-use crate::ledger::Books;
 use crate::ledger::effects::transaction;
 use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Attention, Contested, Engine, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError, try_all,
 };
+use crate::ledger::{Books, IsTipUnconfirmed, Query};
 use crate::model::coin::is_worth_sending;
 use crate::model::invoice::Invoice;
 use crate::model::settlement::{InvoiceSums, Received, StoredSums};
@@ -99,6 +99,7 @@ pub(crate) fn invoice_sums(
         0 => None,
         _ => contested_for(rows, number)?,
     };
-    let stored = StoredSums { received, waiting, waits_for, contested_for };
+    let is_tip_unconfirmed = IsTipUnconfirmed.run(rows)?;
+    let stored = StoredSums { received, waiting, waits_for, contested_for, is_tip_unconfirmed };
     Ok(rules.sums(invoice, stored, now))
 }

@@ -5,11 +5,10 @@
 //! rules change nothing that has happened.
 
 use crate::ledger::events::{EventDetails, EventRow, ExposureDetails};
-use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    AllFigures, Damaged, Engine, Exposed, Invoices, OUTSIDE_BLOCKS, Reorganisations, Rules,
-    WalletStoreError, try_all,
+    AllFigures, Damaged, Engine, Exposed, Invoices, OUTSIDE_BLOCKS, Rules, WalletStoreError,
+    try_all,
 };
 use crate::ledger::{Books, Query};
 use crate::model::event::EventKind;
@@ -129,13 +128,6 @@ impl Books<'_> {
             figures.exposure_told_for = 0;
         }
         Ok(())
-    }
-
-    fn is_deep(&self, height: u32) -> Result<bool, WalletStoreError> {
-        let reorganised = self.rows.get::<Reorganisations>(&())?.unwrap_or_default();
-        let deep_at = height.saturating_add(self.rules.mined_blocks.saturating_sub(1));
-        let needs_one = self.rules.mined_blocks <= 1;
-        Ok(needs_one || (!reorganised.is_under_way && followed_height(&self.rows)? >= deep_at))
     }
 
     /// What receipts pay to keys of no invoice and to invoices that need no block.

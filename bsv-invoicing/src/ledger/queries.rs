@@ -189,6 +189,16 @@ queries! {
             Ok(Followed { number, record, until, waits_for })
         })
     };
+    /// The numbers of the followed ones of these transactions.
+    GetFollowedOf(txids: Vec<bsv_tx::Txid>) => Vec<u64>: |rows| {
+        let mut numbers = Vec::new();
+        for (number, _) in try_all(txids, |txid| records_of(rows, &txid))?.into_iter().flatten() {
+            if rows.get::<FollowedTransactions>(&number)?.is_some() {
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    };
     /// How many payments by the wallet wait for their payee, or for the network to show them.
     CountOpenPayments => u64: |rows| count_open_payments(rows);
     /// The record of the transaction with this number.

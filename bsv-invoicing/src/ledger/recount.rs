@@ -5,8 +5,8 @@ use crate::ledger::Books;
 use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
-    Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds,
-    Reorganisations, Shallow, WalletStoreError, Wishes,
+    Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds, Shallow,
+    WalletStoreError, Wishes,
 };
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
@@ -141,15 +141,11 @@ impl Books<'_> {
         invoice: &Invoice,
         record: &TransactionRecord,
     ) -> Result<Option<u32>, WalletStoreError> {
-        let mined_blocks = self.rules.mined_blocks;
         let Some(block) = record.state.block() else { return Ok(None) };
-        if mined_blocks <= 1 || !self.rules.needs_block(invoice.satoshis) {
+        if !self.rules.needs_block(invoice.satoshis) {
             return Ok(None);
         }
-        let deep_at = block.height.saturating_add(mined_blocks - 1);
-        let reorganised = self.rows.get::<Reorganisations>(&())?.unwrap_or_default();
-        let is_deep = !reorganised.is_under_way && followed_height(&self.rows)? >= deep_at;
-        Ok((!is_deep).then_some(block.height))
+        Ok((!self.is_deep(block.height)?).then_some(block.height))
     }
 
     /// Counts the payments of an invoice anew. Returns the sums before, and those after, which the

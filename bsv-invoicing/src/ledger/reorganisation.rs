@@ -15,8 +15,9 @@ impl Command for FollowReorganisation {
     type Answer = ();
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
-        let count = GetReorganisations.run(&books.rows)? + 1;
-        books.rows.put::<Reorganisations>((), &Reorganised { count, is_under_way: true })
+        let before = books.rows.get::<Reorganisations>(&())?.unwrap_or_default();
+        let now = Reorganised { count: before.count + 1, is_under_way: true, ..before };
+        books.rows.put::<Reorganisations>((), &now)
     }
 }
 

@@ -237,6 +237,8 @@ pub(crate) struct StoredSums {
     pub(crate) waits_for: WaitReason,
     /// For how many blocks the network has not shown a payment that is worth sending, if there is one.
     pub(crate) contested_for: Option<u32>,
+    /// Whether only one service shows the tip, so that nothing begins to count by its depth.
+    pub(crate) is_tip_unconfirmed: bool,
 }
 
 /// The sums of an invoice at a time, in satoshis. All answers that tell sums are made of these.
@@ -278,6 +280,8 @@ pub enum NextStep {
     AwaitBlock(u32),
     /// What was sent counts once it is in a block, for this reason.
     AwaitUncounted(WaitReason),
+    /// Everything was sent, and is in blocks that only one service shows.
+    AwaitSecondSource,
     /// The network does not show a payment: one that it has shown before, or the one that was offered
     /// before the time of the invoice was over. The wallet sends it again.
     AwaitNetwork,
@@ -314,7 +318,8 @@ impl NextStep {
         (of, missing, mined_blocks): (StoredSums, u64, u32),
         now: Timestamp,
     ) -> Self {
-        let StoredSums { received, waiting, waits_for, contested_for } = of;
+        let StoredSums { received, waiting, waits_for, contested_for, is_tip_unconfirmed } = of;
+        let is_in_block = received.in_time.unmined > 0 || received.late.unmined > 0;
         let left = received.left();
         let lost = received.lost(invoice.is_paid().then_some(invoice.satoshis));
         if is_worth_sending(lost) && !received.is_accepted() {
@@ -336,6 +341,7 @@ impl NextStep {
                 match since.after(UNMINED_PERIOD) <= now {
                     true if is_worth_sending(left) => Self::DecideUnmined(left),
                     _ if waiting > 0 => Self::AwaitUncounted(waits_for),
+                    _ if is_tip_unconfirmed && is_in_block => Self::AwaitSecondSource,
                     _ => Self::AwaitBlock(mined_blocks),
                 }
             }
@@ -394,6 +400,10 @@ impl fmt::Display for NextStep {
                 };
                 write!(f, "wait for a block: {reason} counts once it is in a block")
             }
+            Self::AwaitSecondSource => f.write_str(
+                "wait: everything was sent and is in a block, and counts once a second service shows the newest \
+                 block",
+            ),
             Self::AwaitNetwork => f.write_str(
                 "wait: the network does not show a payment at the moment, and it is sent again",
             ),
@@ -556,6 +566,7 @@ mod tests {
             waiting,
             waits_for: WaitReason::LowFee,
             contested_for: (received.contested > 0).then_some(0),
+            is_tip_unconfirmed: false,
         };
         careful.sums(&invoice, of, expires_at.after(Duration::from_secs(seconds))).next
     }

@@ -38,6 +38,9 @@ pub struct Reorganised {
     /// followed block then says nothing about the depth of other blocks.
     #[n(1)]
     pub is_under_way: bool,
+    /// Whether a second service shows the tip: see [`ConfirmTip`](crate::ledger::ConfirmTip).
+    #[n(2)]
+    pub is_confirmed: Option<bool>,
 }
 
 /// The place from which on blocks are read.

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::ledger::queries::{GetPayingTxids, GetSums};
 use crate::model::invoice::{Invoice, InvoiceState};
 use crate::model::invoice_id::InvoiceId;
+use crate::model::settlement::NextStep;
 use crate::model::time::Timestamp;
 use crate::model::transaction::WaitReason;
 use crate::store::WalletStore;
@@ -55,6 +56,9 @@ pub struct Checkout {
     pub expires_at: Timestamp,
     /// Whether it is paid and all its payments are deep enough in blocks.
     pub is_mined: bool,
+    /// Whether everything was sent and is in blocks, and counts once a second service shows the newest
+    /// one.
+    pub awaits_second_source: bool,
     /// How many confirmations a payment needs before it counts. `None` if it need not be in a block.
     pub mined_blocks: Option<u32>,
 }
@@ -112,6 +116,7 @@ impl Wallet {
             further_txids,
             expires_at,
             is_mined: is_paid && sums.outside_blocks == 0 && sums.received > 0,
+            awaits_second_source: sums.next == NextStep::AwaitSecondSource,
             mined_blocks,
         })
     }

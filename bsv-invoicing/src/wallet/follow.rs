@@ -16,9 +16,11 @@ use futures_util::{StreamExt, stream};
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestors, GetFollowed, GetHolder, GetTransaction};
-use crate::ledger::rows::Damaged;
-use crate::ledger::{Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow};
+use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
+use crate::ledger::rows::{Damaged, FollowedBlock};
+use crate::ledger::{
+    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow,
+};
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
@@ -55,14 +57,20 @@ impl Wallet {
         let mut noted = last;
         let tip = self.note_tip(source, &mut noted).await?;
         let is_new_tip = last != Some(tip);
+        let is_confirmed = source.confirms(&tip).await;
         if is_new_tip {
             let followed_to = last.filter(|_| !following.is_other_chain);
             let fork = self.forget_lost_blocks(source, tip, followed_to).await?;
             following.is_other_chain = fork == Fork::OtherChain;
             if !following.is_other_chain {
+                self.store.execute(ConfirmTip(is_confirmed)).await?;
                 self.go_on_to(source, tip, fork.height()).await?;
             }
+        } else if following.is_confirmed != is_confirmed && !following.is_other_chain {
+            self.store.execute(ConfirmTip(is_confirmed)).await?;
+            self.follow_tip(FollowedBlock { height: tip.height, hash: tip.hash }).await?;
         }
+        following.is_confirmed = is_confirmed;
         if !following.is_other_chain && source.reads_blocks() {
             self.rescan_for_a_turn(source, tip, &mut |_, _| ()).await?;
         }
@@ -73,7 +81,8 @@ impl Wallet {
             tracing::warn!("{reason}");
         }
         let round = Round { source, tip, is_new_tip };
-        following.begin_round(is_new_tip, source.questions_per_second());
+        following.begin_round(is_new_tip, source.questions_per_second(), source.is_heard());
+        self.read_news(following).await?;
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
             let still_there = row.into_iter().filter(|followed| followed.number == number);
@@ -91,6 +100,20 @@ impl Wallet {
             following.talk(async move { wallet.consolidate_some().await });
         }
         following.tip = Some(tip);
+        Ok(())
+    }
+
+    /// Takes note of the transactions that may have changed.
+    async fn read_news(&self, following: &mut Following) -> Result<(), Error> {
+        let (txids, is_missed) = self.news.take();
+        if is_missed {
+            following.note_missed();
+        }
+        if !txids.is_empty() {
+            for number in self.store.get(GetFollowedOf(txids)).await? {
+                following.note_told(number);
+            }
+        }
         Ok(())
     }
 
@@ -156,6 +179,7 @@ impl Wallet {
         place: Result<Place, Error>,
         following: &mut Following,
     ) -> Result<(), Error> {
+        let is_shown = matches!(place, Ok(Place::Unmined));
         let seen_to = match place {
             Ok(Place::Mined(_)) => {
                 following.forget(followed.number);
@@ -173,7 +197,8 @@ impl Wallet {
             Ok(()) => {}
         }
         if following.is_limited() || followed.record.state != TransactionState::Seen {
-            following.wait(followed);
+            let is_seen = is_shown && followed.record.state == TransactionState::Seen;
+            following.wait(followed, is_seen);
         }
         Ok(())
     }

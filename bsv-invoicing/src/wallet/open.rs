@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 use crate::error::Error;
 use crate::ledger::queries::{GetAccounts, GetLastEventAt, GetOwner};
 use crate::ledger::{
-    Adopt, Exposure, GetExposure, GetLogName, GetRules, Join, NameLog, Refusal, SEED_NAME, SetRules,
+    Adopt, Exposure, GetExposure, GetLogName, GetRules, IsTipUnconfirmed, Join, NameLog, Refusal,
+    SEED_NAME, SetRules,
 };
 use crate::model::clock::Clock;
 use crate::model::event::LogName;
@@ -23,6 +24,7 @@ use crate::model::time::Timestamp;
 use crate::store::{Store, WalletStore, WalletStoreError};
 use crate::wallet::event_tail::EventTail;
 use crate::wallet::mempool_entries::RecentEntries;
+use crate::wallet::news::News;
 use crate::wallet::outbound::{HttpWebhooks, OwnListeners};
 use crate::wallet::pay::{Payee, PaymentsInProgress};
 use crate::wallet::receive::{Broadcast, NotTaken, RecentTip, WaitingPayments};
@@ -58,6 +60,8 @@ pub struct Wallet {
     /// The payments that wait until another one of their invoice is decided.
     pub(super) waiting: WaitingPayments,
     pub(super) not_taken: NotTaken,
+    /// What others say may have changed.
+    pub(super) news: News,
     /// The tip of the main chain, for checking payments that come with their ancestors.
     pub(super) recent_tip: RecentTip,
     /// Entries of unmined transactions.
@@ -161,6 +165,7 @@ impl Wallet {
             broadcasts: Running::default(),
             waiting: WaitingPayments::default(),
             not_taken: NotTaken::default(),
+            news: News::default(),
             recent_tip: RecentTip::default(),
             mempool_entries: RecentEntries::default(),
             claims: AtomicU64::new(1),
@@ -205,6 +210,12 @@ impl Wallet {
     /// The sum of what counts by the word of services alone, and its limit.
     pub async fn exposure(&self) -> Result<Exposure, Error> {
         Ok(self.store.get(GetExposure).await?)
+    }
+
+    /// Whether payments that need a block wait, however deep it is, because only one service shows the
+    /// newest block.
+    pub async fn awaits_second_source(&self) -> Result<bool, Error> {
+        Ok(self.store.get(IsTipUnconfirmed).await?)
     }
 
     /// What is known of the broadcasters that take its transactions, if it asks services.

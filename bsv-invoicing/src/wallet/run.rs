@@ -58,6 +58,7 @@ impl Wallet {
             // Each process watches for payments to the scripts that it has shown.
             until(stopped(), self.keep_watching_mempool()),
             until(stopped(), self.keep_asking_fees()),
+            until(stopped(), self.keep_listening()),
         );
     }
 

@@ -109,15 +109,19 @@ impl WalletSeed {
     pub(crate) fn keys(&self, network: Network) -> Result<WalletKeys, KeyError> {
         let seed = Zeroizing::new(self.0.to_seed_normalized(""));
         let coin_type = ExtendedPrivateKey::from_seed(&seed, network)?.derive(COIN_TYPE)?;
-        let [id_key, token_key] =
-            [&b"bsv-invoicing: invoice ids"[..], b"bsv-invoicing: channel tokens"]
-                .map(|purpose| secret(&seed, purpose));
+        let [id_key, token_key, callbacks] = [
+            &b"bsv-invoicing: invoice ids"[..],
+            b"bsv-invoicing: channel tokens",
+            b"bsv-invoicing: callbacks",
+        ]
+        .map(|purpose| secret(&seed, purpose));
         let start = AccountStart { last_invoice_before: 0, last_user_before: 0 };
         let first = Account::derive(&coin_type, 0, start)?;
         Ok(WalletKeys {
             fingerprint: coin_type.derive("m/0'")?.private_key().public_key().hash(),
             ids: IdCipher::new(&id_key),
             tokens: Hmac::new_from_slice(token_key.as_ref()).expect("any key will do"),
+            callbacks,
             accounts: vec![first],
             coin_type,
         })
@@ -151,6 +155,8 @@ pub(crate) struct WalletKeys {
     pub(crate) ids: IdCipher,
     /// Makes the tokens of channels.
     tokens: Hmac<Sha256>,
+    /// Makes the token of callbacks.
+    pub(crate) callbacks: Zeroizing<[u8; 32]>,
     /// The accounts whose keys were given out, in their order.
     accounts: Vec<Account>,
     coin_type: ExtendedPrivateKey,
@@ -292,6 +298,11 @@ mod tests {
             "0285985973b8733478b6d4bf7151f5ee444710e18c34bff44b3bd98180f6fd4f49"
         );
         assert_eq!(seed.keys(Network::Regtest).unwrap().fingerprint, keys.fingerprint);
+        // Each server with the seed knows the callbacks of the others, whatever its version is.
+        assert_eq!(
+            hex::encode(&keys.callbacks),
+            "7fe6cbc70851400a240b0b2aef329cbfb70db22aec30a0a07aa6b4048f838b83"
+        );
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod telling;
 mod totals;
 mod unassigned;
 mod unchanged;
+mod unconfirmed;
 mod webhooks;
 mod withdrawals;
 
@@ -220,6 +221,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a lost block is forgotten in parts", reorganised::forgotten_in_parts).await;
     check::<P>("what a block has paid stays paid", reorganised::paid_by_a_block).await;
     check::<P>("a payment that needs two confirmations", reorganised::paid_by_two_blocks).await;
+    check::<P>("a tip that only one service shows", unconfirmed::tip).await;
     check::<P>("a reward is lost with its block, and comes back with it", reorganised::rewards)
         .await;
     check::<P>("a reward stays if the node may not know its block", reorganised::unknown_block)

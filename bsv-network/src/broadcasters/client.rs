@@ -83,6 +83,13 @@ struct MiningFee {
     bytes: u64,
 }
 
+/// `GET /health`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HealthAnswer {
+    block_height: Option<u32>,
+}
+
 /// An answer that was read.
 struct Read {
     status: StatusCode,
@@ -175,6 +182,18 @@ impl Broadcaster {
         let rate = (bytes > 0).then(|| rate.div_ceil(u128::from(bytes)));
         let rate = rate.and_then(|rate| u64::try_from(rate).ok());
         rate.ok_or_else(|| self.nonsense(&read, "the fee of its policy makes no sense"))
+    }
+
+    /// The height of the chain as it knows it. `None` if it does not tell: ARC never does.
+    pub async fn height(&self) -> Result<Option<u32>, BroadcasterError> {
+        if self.dialect != Dialect::Arcade {
+            return Ok(None);
+        }
+        let read = self.ask(self.client.get(self.route("/health"))).await?;
+        if !read.status.is_success() {
+            return Ok(None);
+        }
+        Ok(self.json::<HealthAnswer>(&read)?.block_height)
     }
 
     fn route(&self, path: &str) -> String {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bsv_tx::Txid;
@@ -14,6 +16,8 @@ use crate::service::is_too_deep;
 pub struct EventStream {
     broadcaster: Broadcaster,
     response: Option<Response>,
+    /// Whether there is a response, for others.
+    is_live: Arc<AtomicBool>,
     frames: Frames,
     /// The id of the last event, from which the stream is resumed.
     last_id: Option<String>,
@@ -70,10 +74,16 @@ impl EventStream {
     /// The events of a broadcaster, by the token of its callback. `None` if it has no callback, or is
     /// no Arcade.
     pub fn of(broadcaster: &Broadcaster) -> Option<Self> {
+        Self::with(broadcaster, &Arc::default())
+    }
+
+    /// The same, and `is_live` tells others whether the stream is connected.
+    pub(super) fn with(broadcaster: &Broadcaster, is_live: &Arc<AtomicBool>) -> Option<Self> {
         let _ = broadcaster.events(None)?;
         Some(Self {
             broadcaster: broadcaster.clone(),
             response: None,
+            is_live: Arc::clone(is_live),
             frames: Frames::default(),
             last_id: None,
             heard: Instant::now(),
@@ -124,6 +134,7 @@ impl EventStream {
             Ok(Ok(response)) if response.status().is_success() => {
                 (self.response, self.frames) = (Some(response), Frames::default());
                 self.heard = Instant::now();
+                self.is_live.store(true, Ordering::Relaxed);
                 true
             }
             _ => {
@@ -135,6 +146,7 @@ impl EventStream {
 
     fn leave(&mut self) {
         self.response = None;
+        self.is_live.store(false, Ordering::Relaxed);
         self.next = Instant::now() + self.wait;
         self.wait = LONGEST_WAIT.min(self.wait * 2);
     }
@@ -154,6 +166,12 @@ impl EventStream {
             }
             _ => None,
         }
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.is_live.store(false, Ordering::Relaxed);
     }
 }
 

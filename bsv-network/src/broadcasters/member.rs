@@ -1,11 +1,12 @@
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::client::{Broadcaster, BroadcasterError};
+use super::client::{Broadcaster, BroadcasterError, Dialect};
 
 /// A broadcaster of a set, with its limits.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Member {
     /// When it was asked during the last second.
     asked: AsyncMutex<VecDeque<Instant>>,
     notes: Mutex<Notes>,
+    /// Whether a stream of its events is connected.
+    pub(super) is_heard: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +31,10 @@ struct Notes {
     /// Until when it is asked half as often.
     slow_until: Option<Instant>,
     fee_rate: Option<u64>,
+    /// How far it knows the chain, as it said last. `Some(None)` if it does not tell.
+    height: Option<Option<u32>>,
+    /// When it is asked for that again.
+    height_due: Option<Instant>,
     /// When it is asked for its fee again.
     fee_due: Option<Instant>,
 }
@@ -78,6 +85,10 @@ const SLOW: Duration = Duration::from_secs(60);
 /// How often a broadcaster is asked for its fee, and how soon again if it does not tell it.
 const FEE_PERIOD: Duration = Duration::from_secs(3_600);
 const FEE_RETRY: Duration = Duration::from_secs(60);
+/// How often a broadcaster is asked for its height at most, and how long it may take.
+const HEIGHT_PERIOD: Duration = Duration::from_secs(2);
+/// The same if it does not tell it.
+const NO_HEIGHT_PERIOD: Duration = Duration::from_secs(600);
 
 impl Outcome {
     /// All of them.
@@ -139,6 +150,7 @@ impl Member {
             turns: Semaphore::new(TURNS),
             asked: AsyncMutex::default(),
             notes: Mutex::default(),
+            is_heard: Arc::default(),
         }
     }
 
@@ -216,6 +228,34 @@ impl Member {
         notes.fee_rate = told.ok().or(notes.fee_rate);
     }
 
+    /// Whether it knows a block of this height, as it says. It is asked again until it does.
+    pub(super) async fn reaches(&self, height: u32) -> bool {
+        if self.broadcaster.dialect() != Dialect::Arcade {
+            return false;
+        }
+        let (known, due) = {
+            let notes = self.notes();
+            (notes.height.flatten(), notes.height_due)
+        };
+        if known >= Some(height) || due.is_some_and(|due| due > Instant::now()) {
+            return known >= Some(height);
+        }
+        let asked = timeout(HEIGHT_PERIOD, self.ask(self.broadcaster.height())).await;
+        let mut notes = self.notes();
+        // One that is away may tell it later.
+        if let Ok(Ok(told)) = asked {
+            notes.height = Some(told);
+        }
+        let period = if notes.height == Some(None) { NO_HEIGHT_PERIOD } else { HEIGHT_PERIOD };
+        notes.height_due = Some(Instant::now() + period);
+        notes.height.flatten() >= Some(height)
+    }
+
+    /// Whether it tells how far it knows the chain, as far as is known.
+    pub(super) fn may_tell_height(&self) -> bool {
+        self.broadcaster.dialect() == Dialect::Arcade && self.notes().height != Some(None)
+    }
+
     pub(super) fn fee_rate(&self) -> Option<u64> {
         self.notes().fee_rate
     }
@@ -246,13 +286,11 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::sync::Arc;
 
     use reqwest::Client;
     use tokio::task::JoinHandle;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::sleep;
 
-    use super::super::client::Dialect;
     use super::*;
 
     fn client() -> Client {

@@ -1,3 +1,4 @@
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bsv_tx::{Bump, ExtendedTransaction, Txid};
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::answer::{Answer, Word};
 use super::client::{Broadcaster, BroadcasterError, Dialect};
+use super::events::EventStream;
 use super::member::{BroadcasterReport, Member, PATIENCE};
 use super::standing::{Standing, Step, Talk};
 
@@ -24,7 +26,8 @@ pub struct BroadcasterSet {
     members: Vec<Member>,
     seen_by: usize,
     max_fee_rate: Option<u64>,
-    hints: broadcast::Sender<Txid>,
+    /// Transactions that may have changed. `None` stands for all.
+    hints: broadcast::Sender<Option<Txid>>,
 }
 
 /// What the broadcasters of a set tell of a transaction.
@@ -63,6 +66,8 @@ pub struct SeenByError {
 
 /// How many hints wait for those who are busy. Those who miss some ask without one.
 const HINTS: usize = 64;
+/// The shortest time between two questions about a transaction, whatever the hints are.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 impl BroadcasterSet {
     /// A set whose transactions are taken if `seen_by` broadcasters say so. The broadcasters are asked
@@ -95,7 +100,8 @@ impl BroadcasterSet {
         time: Duration,
     ) -> Told {
         let members: Vec<_> = self.members.iter().filter(|it| self.is_in_use(it)).collect();
-        let package = Package { ancestors, transaction, hint: Notify::new() };
+        let hints = members.iter().map(|_| Notify::new()).collect();
+        let package = Package { ancestors, transaction, hints };
         let txid = package.txid();
         let mut hints = self.hints.subscribe();
         let mut talks: Vec<_> = members.iter().map(|_| Talk::default()).collect();
@@ -125,8 +131,8 @@ impl BroadcasterSet {
                 () = &mut end => break,
                 hint = hints.recv() => {
                     // Those that were missed may have been about it.
-                    if !hint.is_ok_and(|hint| hint != txid) {
-                        package.hint.notify_waiters();
+                    if !hint.is_ok_and(|hint| hint.is_some_and(|hint| hint != txid)) {
+                        package.hints.iter().for_each(Notify::notify_one);
                     }
                 }
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => {}
@@ -151,7 +157,23 @@ impl BroadcasterSet {
     /// Makes those who wait for news of a transaction ask at once: somebody says that there are some.
     pub fn hint(&self, txid: &Txid) {
         // Nobody may wait.
-        let _ = self.hints.send(*txid);
+        let _ = self.hints.send(Some(*txid));
+    }
+
+    /// Makes all who wait for news of a transaction ask at once: some may be missing.
+    pub fn hint_all(&self) {
+        let _ = self.hints.send(None);
+    }
+
+    /// The events of those that tell them: see [`EventStream::of`].
+    pub fn streams(&self) -> impl Iterator<Item = EventStream> {
+        self.members.iter().filter_map(|it| EventStream::with(&it.broadcaster, &it.is_heard))
+    }
+
+    /// Whether a stream of [`streams`](Self::streams) is connected to each broadcaster. Whatever
+    /// becomes of a transaction that was sent is then told, and polling can rest.
+    pub fn is_heard(&self) -> bool {
+        self.members.iter().all(|member| member.is_heard.load(Ordering::Relaxed))
     }
 
     /// Asks each broadcaster for its fee that was not asked for an hour, or did not tell it a minute
@@ -169,6 +191,22 @@ impl BroadcasterSet {
         rates.sort_unstable();
         rates.truncate(self.seen_by);
         rates.last().copied()
+    }
+
+    /// Whether a broadcaster knows a block of this height, as it says.
+    pub(crate) async fn reach(&self, height: u32) -> bool {
+        let asked = self.members.iter().map(|member| member.reaches(height));
+        join_all(asked).await.contains(&true)
+    }
+
+    /// How many broadcasters tell how far they know the chain, as far as is known.
+    pub(crate) fn tell_heights(&self) -> usize {
+        self.members.iter().filter(|member| member.may_tell_height()).count()
+    }
+
+    /// How many broadcasters there are.
+    pub(crate) fn named(&self) -> usize {
+        self.members.len()
     }
 
     /// What is known of each broadcaster, in their order.
@@ -211,8 +249,8 @@ fn is_clear(talks: &[Talk], seen_by: usize) -> bool {
 struct Package<'a> {
     ancestors: &'a [ExtendedTransaction],
     transaction: &'a ExtendedTransaction,
-    /// Ends waiting for the next question.
-    hint: Notify,
+    /// Each ends waiting for the next question to one of the broadcasters.
+    hints: Vec<Notify>,
 }
 
 impl Package<'_> {
@@ -229,9 +267,13 @@ impl Package<'_> {
         wait: Duration,
     ) -> (usize, Step, Result<Answer, BroadcasterError>) {
         let member = members[index];
+        let hinted = async {
+            sleep(SHORTEST_WAIT).await;
+            self.hints[index].notified().await;
+        };
         select! {
             () = sleep(wait) => {}
-            () = self.hint.notified(), if step == Step::Ask => {}
+            () = hinted, if step == Step::Ask => {}
         }
         let said = match step {
             Step::Send => self.send(member).await,

@@ -38,6 +38,8 @@ pub struct SourceReport {
     pub last_answer: Option<u64>,
     /// How many questions had each outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
+    /// The height of the last header that it has given, even if others had given the same one before.
+    pub height: Option<u32>,
     /// The source that was last set aside because it does not give the headers that it claims to
     /// have, if it has not given them since. It is told for an hour.
     pub withheld: Option<Withheld>,
@@ -140,6 +142,7 @@ impl Place {
             state: SourceState::New,
             last_answer: None,
             outcomes: Default::default(),
+            height: None,
             withheld: None,
             behind: None,
         });
@@ -157,9 +160,16 @@ impl Place {
     }
 
     /// Notes an answer of the source with this name. `owes` says that it has not given yet what it
-    /// claims to have.
-    pub(super) fn note_answer(&self, name: &str, behind: Option<Behind>, owes: bool) {
+    /// claims to have, `height` how far the headers reach that it has given.
+    pub(super) fn note_answer(
+        &self,
+        name: &str,
+        behind: Option<Behind>,
+        owes: bool,
+        height: Option<u32>,
+    ) {
         let mut report = self.locked();
+        report.height = height.or(report.height);
         report.last_answer = Some(now());
         report.behind = behind;
         report.outcomes[Outcome::Answered as usize] += 1;

@@ -130,6 +130,10 @@ pub(super) struct Answers {
     useless: usize,
     /// The height and the hash of the last header.
     last: Option<(u32, BlockHash)>,
+    /// Whether the next question is the first one.
+    is_first: bool,
+    /// The height of the last header of the last answer that had any.
+    pub(super) shown: Option<u32>,
     /// How many headers of the last answer were new.
     pub(super) new: usize,
     /// Whether the last answer had as many headers as fit.
@@ -139,9 +143,14 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Makes the next question begin at the tip.
-    pub(super) fn begin_at_tip(&mut self) {
-        self.last = None;
+    /// Makes the next question begin below the tip: a source that has the tip then shows it.
+    pub(super) fn begin_below_tip(&mut self, file: &HeaderFile) {
+        let chain = file.chain();
+        let tip = chain.tip();
+        let parent = chain.header_at(tip.height).map(|header| header.previous_block);
+        let parent = parent.filter(|_| tip.height > chain.checkpoint_height());
+        self.last = parent.map(|parent| (tip.height, parent));
+        self.is_first = true;
     }
 
     /// Asks once, and stores what is valid. Answers whether the source may have more.
@@ -183,10 +192,12 @@ impl Answers {
                 return Err(CatchUpError::Refused { name: source.name().to_owned(), refusal });
             }
         }
+        self.shown = height.or(self.shown);
         // A source that answers with what it gave before has no more.
         let last = height.map(|height| (height, given));
         let is_higher = height > self.last.map(|(height, _)| height);
-        self.last = last;
+        let is_higher = is_higher || self.is_first && self.is_full;
+        (self.last, self.is_first) = (last, false);
         Ok(is_higher && refusal.is_none())
     }
 }

@@ -79,11 +79,11 @@ impl<'a> Visit<'a> {
         let mut deadline = Instant::now() + CLAIM_TIMEOUT;
         loop {
             let claimed = self.source.claimed_height().await?;
-            self.answers.begin_at_tip();
+            self.answers.begin_below_tip(self.file);
             loop {
                 let has_more = self.ask(claimed, deadline).await?;
                 self.answered = Instant::now();
-                let Answers { new, is_useful, .. } = self.answers;
+                let Answers { new, is_useful, shown, .. } = self.answers;
                 if is_useful {
                     self.useful = self.answered;
                 }
@@ -91,7 +91,7 @@ impl<'a> Visit<'a> {
                     deadline = Instant::now() + CLAIM_TIMEOUT;
                 }
                 let owes = self.owes(claimed);
-                self.place.note_answer(self.source.name(), self.behind(has_more), owes);
+                self.place.note_answer(self.source.name(), self.behind(has_more), owes, shown);
                 if !has_more && !owes {
                     return Ok(self.answers.caught_up);
                 }
@@ -203,7 +203,7 @@ mod tests {
             let withheld = report.withheld.unwrap();
             assert_eq!((withheld.name.as_str(), withheld.claimed), (NAME, 909_999));
             // It is asked again.
-            place.note_answer(NAME, None, true);
+            place.note_answer(NAME, None, true, None);
             assert_eq!(place.report().state, SourceState::Withholds);
         }
         let source = node(900_446, 447..447).await;
@@ -271,11 +271,31 @@ mod tests {
         place.note_left(&CatchUpError::Withheld { name: "other".to_owned(), claimed: 1 });
         sleep(Duration::from_secs(3_590)).await;
         // Another source at the place changes nothing.
-        place.note_answer(NAME, None, false);
+        place.note_answer(NAME, None, false, None);
         let report = place.report();
         assert_eq!((report.state, report.withheld.is_some()), (SourceState::Live, true));
         sleep(Duration::from_secs(20)).await;
         assert_eq!(place.report().withheld, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_shows_the_tip_that_another_one_has_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, first, second) = (open(&directory), place(), place());
+        for (place, height, range) in [
+            (&first, 900_446, 147..447),
+            // It answers from below the tip on.
+            (&second, 900_446, 446..447),
+        ] {
+            let mut visit = Visit::new(&file, place, node(height, range).await);
+            assert!(timeout(Duration::from_secs(20), visit.stay(|| true)).await.is_err());
+            assert_eq!(place.report().height, Some(900_446));
+        }
+        // One that gives nothing shows nothing, whatever it claims.
+        let third = place();
+        let mut visit = Visit::new(&file, &third, node(900_446, 0..0).await);
+        assert!(timeout(Duration::from_secs(20), visit.stay(|| true)).await.is_err());
+        assert_eq!(third.report().height, None);
     }
 
     #[tokio::test(start_paused = true)]

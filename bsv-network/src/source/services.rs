@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bsv_tx::{BlockHash, Bump, Txid};
+use futures_util::future::join_all;
 
 use super::answers::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
-use crate::broadcasters::{BroadcasterError, BroadcasterSet, Said, Standing, Told};
+use crate::broadcasters::{
+    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Told,
+};
 use crate::headers::HeaderFollower;
 use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};
 
@@ -64,7 +67,41 @@ impl Services {
     }
 
     pub(super) fn questions_per_second(&self) -> usize {
-        (QUESTIONS / self.broadcasters.reports().count().max(1)).max(1)
+        (QUESTIONS / self.broadcasters.named().max(1)).max(1)
+    }
+
+    /// Listens to the broadcasters that tell events, for as long as it is polled.
+    pub(super) async fn listen(&self, hear: impl Fn(ReasonToAsk) + Sync) {
+        join_all(self.broadcasters.streams().map(|stream| self.listen_to(stream, &hear))).await;
+    }
+
+    async fn listen_to(&self, mut stream: EventStream, hear: &(impl Fn(ReasonToAsk) + Sync)) {
+        loop {
+            let was_live = stream.is_live();
+            let reason = stream.next().await;
+            // A stream that cannot be connected to says nothing new.
+            if reason != ReasonToAsk::Missed || was_live || stream.is_live() {
+                self.hear(reason);
+                hear(reason);
+            }
+        }
+    }
+
+    pub(super) fn hear(&self, reason: ReasonToAsk) {
+        match reason {
+            ReasonToAsk::Changed(txid) => self.broadcasters.hint(&txid),
+            ReasonToAsk::Missed => self.broadcasters.hint_all(),
+        }
+    }
+
+    /// Whether a second source is at this height or above it: another source of headers, or a
+    /// broadcaster. One that is alone cannot be confirmed, and needs not to be.
+    pub(super) async fn confirm(&self, height: u32) -> bool {
+        let shown = self.headers.sources().filter(|source| source.height >= Some(height));
+        if shown.count() >= 2 || self.broadcasters.reach(height).await {
+            return true;
+        }
+        self.headers.sources().count() + self.broadcasters.tell_heights() <= 1
     }
 
     pub(super) fn begins_at(&self) -> u32 {

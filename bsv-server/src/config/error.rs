@@ -75,6 +75,12 @@ pub enum ConfigError {
         /// What allows plain HTTP.
         allow: &'static str,
     },
+    /// A text is not the URL of callbacks.
+    #[error(
+        "services.callbackUrl: \"{0}\" is not a URL such as https://pay.example/network/callback; http is for this \
+         machine, or needs allowHttp = true beside the url of each broadcaster"
+    )]
+    BadCallbackUrl(String),
     /// A text is not the address of a node.
     #[error("services.headers.peers: \"{0}\" is not an address such as node.example:8333")]
     BadPeer(String),

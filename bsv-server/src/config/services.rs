@@ -25,6 +25,8 @@ pub struct ServicesConfig {
     pub seen_by: usize,
     /// How long a payer waits until they have it.
     pub accept_timeout: Duration,
+    /// The URL to which they post what changes, if they should.
+    pub callback_url: Option<String>,
 }
 
 /// A broadcaster.
@@ -77,6 +79,7 @@ pub(super) fn services(settings: &Settings) -> Result<Option<ServicesConfig>, Co
              the amount up to which you deliver before a block holds the payment (0 for never), or \"none\"",
         ));
     }
+    let callback_url = settings.services.callback_url.as_ref();
     let most = u32::try_from(broadcasters.len()).unwrap_or(u32::MAX);
     Ok(Some(ServicesConfig {
         broadcasters: broadcasters.iter().map(broadcaster).collect::<Result<_, _>>()?,
@@ -84,7 +87,24 @@ pub(super) fn services(settings: &Settings) -> Result<Option<ServicesConfig>, Co
         accept_timeout: Duration::from_secs(
             in_range("services.acceptTimeoutSeconds", *accept_timeout_seconds, 1..=60)?.into(),
         ),
+        callback_url: callback_url
+            .map(|url| checked_callback_url(url, broadcasters))
+            .transpose()?,
     }))
+}
+
+/// The URL for callbacks. Their token goes with each transaction, so whoever listens to broadcasters
+/// without TLS knows it anyway.
+fn checked_callback_url(
+    url: &str,
+    broadcasters: &[BroadcasterSettings],
+) -> Result<String, ConfigError> {
+    let are_open = broadcasters.iter().all(|it| it.allow_http);
+    let has_path = |url: &str| url.parse().is_ok_and(|uri: hyper::Uri| uri.path() != "/");
+    match is_usable(url, are_open) && has_path(url) {
+        true => Ok(url.to_owned()),
+        false => Err(ConfigError::BadCallbackUrl(url.to_owned())),
+    }
 }
 
 fn broadcaster(settings: &BroadcasterSettings) -> Result<BroadcasterConfig, ConfigError> {

@@ -349,6 +349,8 @@ impl Limit {
 pub(super) struct ServicesSettings {
     pub(super) seen_by: u32,
     pub(super) accept_timeout_seconds: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) callback_url: Option<String>,
     /// Default: 50 times `wallet.zeroConfLimitSatoshis`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exposure_satoshis: Option<Limit>,
@@ -362,6 +364,7 @@ impl Default for ServicesSettings {
         Self {
             seen_by: 1,
             accept_timeout_seconds: 10,
+            callback_url: None,
             exposure_satoshis: None,
             broadcasters: Vec::new(),
             headers: None,

@@ -315,6 +315,35 @@ fn services_take_the_place_of_a_node() {
     let found = found.services.unwrap();
     assert_eq!((found.seen_by, found.accept_timeout), (1, Duration::from_secs(10)));
     assert_eq!(found.broadcasters[0].url, "https://arcade.example");
+    assert_eq!(found.callback_url, None);
+    let path = "/network/callback";
+    for (url, allow_http, is_taken) in [
+        ("https://pay.example", false, true),
+        ("http://127.0.0.1:8445", false, true),
+        ("http://10.0.0.1:8445", true, true),
+        ("http://10.0.0.1:8445", false, false),
+    ] {
+        let arcade = json!({"kind": "arcade", "url": ARCADE, "allowHttp": allow_http});
+        let url = format!("{url}{path}");
+        let settings = json!({"services": {"callbackUrl": url, "broadcasters": [arcade]}});
+        match config(services(settings.clone())) {
+            Ok(found) => {
+                let found = found.services.unwrap().callback_url;
+                assert_eq!((found, is_taken), (Some(url), true));
+            }
+            Err(_) => {
+                assert!(!is_taken && error(services(settings)).contains("services.callbackUrl"));
+            }
+        }
+    }
+    for url in ["", " ", "pay.example/a", "https://", "https://pay.example/", "https://a@b/c"] {
+        for url in
+            [url.to_owned(), format!("https://pay.example{path}?a=b"), "https://a.b/c#d".to_owned()]
+        {
+            let message = error(services(json!({"services": {"callbackUrl": url}})));
+            assert!(message.contains("services.callbackUrl"), "{url}: {message}");
+        }
+    }
     let unlimited = config(services(json!({"wallet": {"zeroConfLimitSatoshis": "none"}})));
     assert_eq!(unlimited.unwrap().wallet.unwrap().payment_rules.zero_conf_limit, None);
     let node = json!({"rpcUser": "u", "rpcPassword": "p", "wallet": {"source": "node"}});

@@ -44,6 +44,7 @@ pub(super) async fn answer(managed: &Services) -> Result<Answer, Problem> {
     let services = services::reports(headers, managed.wallet().ok().map(Arc::as_ref));
     attention.extend(services.iter().filter_map(Report::attention));
     attention.extend(of_exposure(managed).await?);
+    attention.extend(of_second_source(managed).await?.map(str::to_owned));
     attention.extend(of_tip(managed.network, tip.as_ref()));
     attention.extend(of_keys(managed.network, is_sealed, last_backup.as_deref()));
     attention.extend(of_invoices(wallet.as_ref()));
@@ -106,6 +107,15 @@ async fn of_exposure(managed: &Services) -> Result<Option<String>, Problem> {
              wait for a block (services.exposureSatoshis)"
         )
     }))
+}
+
+/// Payments wait while only one service shows the newest block.
+async fn of_second_source(managed: &Services) -> Result<Option<&'static str>, Problem> {
+    let Ok(wallet) = managed.wallet() else { return Ok(None) };
+    Ok(wallet.awaits_second_source().await?.then_some(
+        "only one service shows the newest block: payments above wallet.zeroConfLimitSatoshis begin to count \
+         once a second one does",
+    ))
 }
 
 async fn describe_wallet(managed: &Services) -> Result<Option<Value>, Problem> {

@@ -39,6 +39,8 @@ enum Stage {
     Rest,
     /// Everything has been paid, and counts once it is in a block.
     Block,
+    /// The same, and a second service must show the newest block.
+    SecondSource,
     /// The same, and a fee is so low that a block may take long.
     LowFee,
     /// Everything has been sent, and the wallet is not sure of it before it is in a block.
@@ -58,6 +60,7 @@ impl Stage {
                     _ => Self::Unsure,
                 }
             }
+            InvoiceState::Pending if checkout.awaits_second_source => Self::SecondSource,
             InvoiceState::Pending if checkout.due == 0 => Self::Block,
             InvoiceState::Pending if checkout.paid > 0 || checkout.waiting > 0 => Self::Rest,
             InvoiceState::Pending => Self::Waiting,
@@ -67,7 +70,12 @@ impl Stage {
     /// The name of the stage in the style sheet.
     fn name(self) -> &'static str {
         match self {
-            Self::Waiting | Self::Rest | Self::Block | Self::LowFee | Self::Unsure => "pending",
+            Self::Waiting
+            | Self::Rest
+            | Self::Block
+            | Self::SecondSource
+            | Self::LowFee
+            | Self::Unsure => "pending",
             Self::Paid => "paid",
             Self::Expired => "expired",
         }
@@ -217,6 +225,7 @@ impl PageHtml<'_> {
                 let blocks = self.invoice.mined_blocks.unwrap_or(1);
                 return counted(self.t.waiting_for_block, self.t.waiting_for_blocks, blocks);
             }
+            Stage::SecondSource => self.t.waiting_for_second_source,
             Stage::LowFee => self.t.waiting_for_low_fee,
             Stage::Unsure => self.t.waiting_unsure,
             Stage::Paid => self.t.paid,

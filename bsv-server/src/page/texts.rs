@@ -19,6 +19,7 @@ pub(super) struct Texts {
     pub(super) waiting_for_block: &'static str,
     /// With the number of blocks in place of `#`.
     pub(super) waiting_for_blocks: &'static str,
+    pub(super) waiting_for_second_source: &'static str,
     pub(super) waiting_for_low_fee: &'static str,
     pub(super) waiting_unsure: &'static str,
     pub(super) paid: &'static str,

@@ -14,6 +14,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     waiting_for_rest: "Ein Teil des Betrags ist eingegangen. Bitte zahlen Sie den Rest",
     waiting_for_block: "Der ganze Betrag ist eingegangen. Er zählt, sobald er in einem Block steht, was etwa zehn Minuten dauert",
     waiting_for_blocks: "Der ganze Betrag ist eingegangen. Er zählt nach # Blöcken, von denen jeder etwa zehn Minuten dauert",
+    waiting_for_second_source: "Der ganze Betrag ist eingegangen. Bitte zahlen Sie nicht noch einmal: Er zählt, sobald der Händler ein zweites Mal von seinem Block erfährt, was eine Weile dauern kann",
     waiting_for_low_fee: "Der ganze Betrag ist eingegangen, mit einer niedrigen Gebühr. Bitte zahlen Sie nicht noch einmal: Er zählt, sobald er in einem Block steht, was lange dauern kann",
     waiting_unsure: "Der ganze Betrag ist eingegangen. Bitte zahlen Sie nicht noch einmal: Er zählt, sobald er in einem Block steht, was etwa zehn Minuten dauert",
     paid: "Bezahlt. Vielen Dank!",

@@ -14,6 +14,7 @@ pub(in crate::page) const TEXTS: Texts = Texts {
     waiting_for_rest: "A part of the amount has arrived. Please pay the rest",
     waiting_for_block: "The whole amount has arrived. It counts once it is in a block, which takes about ten minutes",
     waiting_for_blocks: "The whole amount has arrived. It counts after # blocks, each of which takes about ten minutes",
+    waiting_for_second_source: "The whole amount has arrived. Please do not pay again: it counts once the shop has heard of its block a second time, which may take a while",
     waiting_for_low_fee: "The whole amount has arrived, with a low fee. Please do not pay again: it counts once it is in a block, which may take long",
     waiting_unsure: "The whole amount has arrived. Please do not pay again: it counts once it is in a block, which takes about ten minutes",
     paid: "Paid. Thank you!",

@@ -69,6 +69,8 @@ pub(super) fn source(source: &NetworkSource) {
     is_send(source.places(any()));
     is_send(source.blind_spot());
     is_send(source.ask_fees());
+    is_send(source.listen(|_| ()));
+    is_send(source.confirms(any()));
     is_send(source.sight(any(), any()));
     is_send(source.mined_in(any()));
     is_send(source.coins(any()));
@@ -85,6 +87,7 @@ pub(super) fn broadcaster(
     is_send(broadcaster.send(any()));
     is_send(broadcaster.status(any()));
     is_send(broadcaster.fee_rate());
+    is_send(broadcaster.height());
     is_send(set.send(any(), any(), any()));
     is_send(set.ask(any(), any()));
     is_send(set.ask_fees());

@@ -1,0 +1,74 @@
+//! What others say may have changed: a reason to ask services, and nothing else.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use bsv_network::broadcasters::ReasonToAsk;
+use bsv_tx::Txid;
+
+/// Transactions that may have changed since they were last asked about.
+#[derive(Debug, Default)]
+pub(crate) struct News(Mutex<Unread>);
+
+/// What was told.
+#[derive(Debug, Default)]
+struct Unread {
+    txids: HashSet<Txid>,
+    /// Whether any transaction may have changed.
+    is_missed: bool,
+}
+
+/// How many transactions wait to be asked about. Those that are told beside them are asked about in
+/// their time.
+const MOST: usize = 1_000;
+/// How many of them are looked up at once.
+const AT_ONCE: usize = 100;
+
+impl News {
+    pub(crate) fn note(&self, reason: ReasonToAsk) {
+        let mut unread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match reason {
+            ReasonToAsk::Changed(txid) if unread.txids.len() < MOST => {
+                unread.txids.insert(txid);
+            }
+            ReasonToAsk::Changed(_) => {}
+            ReasonToAsk::Missed => unread.is_missed = true,
+        }
+    }
+
+    /// Takes out some transactions that may have changed, and whether any other one may have changed.
+    pub(crate) fn take(&self) -> (Vec<Txid>, bool) {
+        let mut unread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let txids: Vec<_> = unread.txids.iter().copied().take(AT_ONCE).collect();
+        for txid in &txids {
+            unread.txids.remove(txid);
+        }
+        (txids, std::mem::take(&mut unread.is_missed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_transactions_that_wait_is_bounded() {
+        let news = News::default();
+        for number in 0..3_000_u32 {
+            let mut txid = [0; 32];
+            txid[..4].copy_from_slice(&number.to_le_bytes());
+            for _ in 0..2 {
+                news.note(ReasonToAsk::Changed(Txid::from_bytes(txid)));
+            }
+        }
+        let mut counts = Vec::new();
+        while counts.last() != Some(&0) {
+            let (txids, is_missed) = news.take();
+            assert!(!is_missed);
+            counts.push(txids.len());
+        }
+        assert_eq!(counts, [vec![AT_ONCE; MOST / AT_ONCE], vec![0]].concat());
+        news.note(ReasonToAsk::Missed);
+        assert_eq!([news.take(), news.take()], [(vec![], true), (vec![], false)]);
+    }
+}
