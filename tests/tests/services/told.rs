@@ -72,7 +72,7 @@ fn an_event_is_a_reason_to_ask() {
     let txid = transaction.txid();
     wait_until("the first question", || stall.questions(&txid) > 0);
     // Without an event the next question would come after a minute.
-    stall.service.change(|mood| drop(mood.says_of.insert(txid, RIVAL)));
+    stall.service.change(|mood| mood.says_of.extend([(txid, RIVAL)]));
     wait_until("a question about it", || stall.payment_state(&id) == "contested");
     // Nor does silence change anything.
     stall.service.be(Mood::default());
@@ -125,7 +125,7 @@ fn callbacks_are_reasons_to_ask() {
     let (id, transaction) = stall.paid();
     let txid = transaction.txid();
     wait_until("the first question", || stall.questions(&txid) > 0);
-    stall.service.change(|mood| drop(mood.says_of.insert(txid, RIVAL)));
+    stall.service.change(|mood| mood.says_of.extend([(txid, RIVAL)]));
     wait_until("a question about it", || stall.payment_state(&id) == "contested");
 }
 
