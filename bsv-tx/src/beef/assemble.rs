@@ -51,6 +51,18 @@ impl Beef {
         }
         Self::checked(version, None, bumps, entries)
     }
+
+    /// The BEEF with one more transaction, its new subject, which spends transactions of the BEEF.
+    ///
+    /// Fails with [`BeefError::ParentNotBefore`] if the BEEF lacks one of them.
+    pub fn followed_by(mut self, subject: Transaction) -> Result<Self, BeefError> {
+        let txid = subject.txid();
+        self.entries.push(Entry { txid, content: Content::Unmined(subject) });
+        if self.entries.len() > Self::MAX_TRANSACTIONS {
+            return Err(BeefError::TooMany(self.entries.len() as u64, "transactions"));
+        }
+        Self::checked(self.version, None, self.bumps, self.entries)
+    }
 }
 
 impl Sources {

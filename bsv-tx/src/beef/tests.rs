@@ -170,6 +170,24 @@ fn what_the_subject_does_not_need_is_left_out() {
 }
 
 #[test]
+fn a_transaction_follows_its_ancestors() {
+    let family = Family::new();
+    let Ancestry { transactions, bumps, .. } = family.ancestry();
+    let parents = Ancestry { transactions, bumps, ..Ancestry::default() };
+    let ancestors = Beef::new(V2, family.parent.clone(), parents).unwrap();
+    let whole = ancestors.clone().into_atomic().unwrap().followed_by(family.subject.clone());
+    let whole = whole.unwrap();
+    assert!(!whole.is_atomic());
+    assert_eq!(whole.subject(), &family.subject);
+    assert_eq!(Beef::from_bytes(&whole.to_bytes()), Ok(whole.clone()));
+    let txid = family.subject.txid();
+    assert_eq!(whole.followed_by(family.subject), Err(BeefError::Twice(txid)));
+    let stranger = spend(&[elsewhere(9)], &[1]);
+    let lost = ancestors.followed_by(stranger);
+    assert!(matches!(lost, Err(BeefError::ParentNotBefore { .. })), "{lost:?}");
+}
+
+#[test]
 fn unmined_ancestors_are_those_that_the_subject_spends_from() {
     let family = Family::new();
     let unrelated = spend(&[output_of(&family.mined[0], 1)], &[500]);

@@ -248,7 +248,7 @@ fn the_control_socket_reports_what_its_routes_accept() {
 const BODY: &[u8] = br#"{"read":true}"#;
 
 /// The requests that payers may send, and the status without a token and with any token.
-fn payers_routes() -> [(&'static str, &'static str, u16, u16); 22] {
+fn payers_routes() -> [(&'static str, &'static str, u16, u16); 23] {
     [
         ("GET", "/dpp/api/v1/payment/000000000000", 404, 404),
         ("HEAD", "/dpp/api/v1/payment/000000000000", 404, 404),
@@ -269,7 +269,8 @@ fn payers_routes() -> [(&'static str, &'static str, u16, u16); 22] {
         ("HEAD", "/pay/000000000000/qr.svg", 404, 404),
         ("GET", "/pay/assets/x.js", 404, 404),
         ("HEAD", "/pay/assets/x.js", 404, 404),
-        // Channels have tokens of their own.
+        // Callbacks and channels have tokens of their own.
+        ("POST", "/network/callback", 401, 401),
         ("GET", "/api/v1/channel/x", 401, 404),
         ("HEAD", "/api/v1/channel/x", 401, 404),
         ("POST", "/api/v1/channel/x/1", 401, 404),

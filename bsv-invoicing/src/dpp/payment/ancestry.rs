@@ -1,8 +1,6 @@
 //! The ancestors that a payer sends beside the transaction.
 
-use bsv_tx::{
-    Ancestry, Beef, BeefError, BeefVersion, FormedTransaction, Transaction, TransactionForm,
-};
+use bsv_tx::{Beef, BeefError, FormedTransaction, TransactionForm};
 use serde_json::value::RawValue;
 
 use crate::dpp::json::{self, HexBytes};
@@ -23,20 +21,10 @@ pub(super) fn with_ancestry(
     let beef = Beef::from_bytes(&ancestry)?;
     match beef.subject_txid() == formed.transaction().txid() {
         true => Ok(ancestry),
-        false => Ok(about(formed.into_transaction(), &beef)?.to_bytes()),
+        false => Ok(beef.followed_by(formed.into_transaction())?.to_bytes()),
     }
 }
 
 fn is_beef(bytes: &[u8]) -> bool {
     matches!(TransactionForm::of(bytes), TransactionForm::Beef(_) | TransactionForm::AtomicBeef)
-}
-
-/// The BEEF about a transaction whose ancestors another BEEF holds.
-fn about(subject: Transaction, ancestors: &Beef) -> Result<Beef, BeefError> {
-    let ancestry = Ancestry {
-        transactions: ancestors.transactions().map(|(_, it)| it.clone()).collect(),
-        bumps: ancestors.bumps().to_vec(),
-        held: ancestors.txid_only().collect(),
-    };
-    Beef::new(BeefVersion::V2, subject, ancestry)
 }

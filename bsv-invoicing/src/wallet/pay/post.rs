@@ -90,7 +90,11 @@ impl Wallet {
         let is_absent = source.blind_spot().await.map_err(unknown)?.is_none();
         let (text, now) = (reason.to_owned(), self.now());
         let refuse = RefuseByPayee { payment: number, reason: text, is_absent, now };
-        self.store.execute(refuse).await?;
+        let payment = self.store.execute(refuse).await?;
+        if !matches!(payment.state, OutgoingState::Refused | OutgoingState::Cancelling) {
+            // The payee has agreed at another time, which another process has recorded.
+            return Ok(payment);
+        }
         if !is_absent && let Err(error) = self.cancel_alone(number).await {
             // Following the payment tries again.
             tracing::warn!("payment {number} is refused and could not be cancelled: {error}");
