@@ -135,36 +135,22 @@ fn terms_that_make_no_sense_are_refused() {
 fn terms_that_the_wallet_cannot_meet_are_refused() {
     let buyer = buyer(&[50_000]);
     let asked = [output(1_000)];
-    let [mut mainnet, mut ancestry, mut expired] = [(); 3].map(|()| go_dpp_terms(&asked));
+    let [mut mainnet, mut expired] = [(); 2].map(|()| go_dpp_terms(&asked));
     mainnet["network"] = json!("mainnet");
-    ancestry["ancestryRequired"] = json!(true);
     expired["expirationTimestamp"] = json!("2020-01-01T00:00:00Z");
-    let [mut testnet, mut mode, mut spv, mut lock_time, mut tokens] =
-        [(); 5].map(|()| brc_terms(&asked));
+    let [mut testnet, mut mode, mut lock_time, mut tokens] = [(); 4].map(|()| brc_terms(&asked));
     testnet["network"] = json!("testnet");
     mode["modes"] = json!({ "00000000dead": mode["modes"]["ef63d9775da5"] });
     let transaction = "/modes/ef63d9775da5/choiceID0/transactions/0";
     let at = |terms: &mut Value, path: &str, value: Value| {
         *terms.pointer_mut(&format!("{transaction}/{path}")).unwrap() = value;
     };
-    at(&mut spv, "policies/SPVRequired", json!(true));
     at(&mut lock_time, "policies", json!({ "lockTime": 7 }));
     at(&mut tokens, "outputs", json!({ "native": [], "bitcoin-token": [{ "amount": 1 }] }));
     let many: Vec<_> = (0..1001).map(|_| asked[0].clone()).collect();
     let mut bip270 = bip270_terms(&asked);
     bip270["network"] = json!("bitcoin");
-    for terms in [
-        mainnet,
-        ancestry,
-        expired,
-        testnet,
-        mode,
-        spv,
-        lock_time,
-        tokens,
-        go_dpp_terms(&many),
-        bip270,
-    ] {
+    for terms in [mainnet, expired, testnet, mode, lock_time, tokens, go_dpp_terms(&many), bip270] {
         check_refused(&buyer, Answer::json(200, &terms), 422, "refused-by-payee");
     }
     check_untouched(&buyer);
