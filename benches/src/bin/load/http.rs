@@ -15,15 +15,6 @@ where
     A: Fn(Bytes) -> F + Clone + Send + 'static,
     F: Future<Output: Buf + Send + 'static> + Send + 'static,
 {
-    serve_paths(listener, move |_, body| answer(body)).await;
-}
-
-/// The same with the path of the request.
-pub(crate) async fn serve_paths<A, F>(listener: TcpListener, answer: A)
-where
-    A: Fn(String, Bytes) -> F + Clone + Send + 'static,
-    F: Future<Output: Buf + Send + 'static> + Send + 'static,
-{
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -31,9 +22,8 @@ where
         let service = service_fn(move |request: Request<Incoming>| {
             let answer = answer.clone();
             async move {
-                let path = request.uri().path().to_owned();
                 let body = request.into_body().collect().await?.to_bytes();
-                Ok::<_, hyper::Error>(Response::new(Full::new(answer(path, body).await)))
+                Ok::<_, hyper::Error>(Response::new(Full::new(answer(body).await)))
             }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));

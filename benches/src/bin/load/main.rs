@@ -19,7 +19,6 @@ mod postgres;
 mod report;
 mod restart;
 mod rpc;
-mod services;
 mod strangers;
 mod wallet;
 mod watching;
@@ -110,15 +109,6 @@ enum Command {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         restarts: u32,
     },
-    /// Payments to a wallet that asks services, compared with payments to one that asks a node. Stand-ins
-    /// for the broadcaster and for the node accept everything at once
-    Services {
-        #[command(flatten)]
-        rounds: Rounds,
-        /// For how many minutes the requests are counted that following the payments costs
-        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=60))]
-        minutes: u32,
-    },
     /// How fast honest payers are answered while strangers attack the listener for payments,
     /// compared with how fast without an attack
     Strangers {
@@ -173,7 +163,6 @@ fn main() -> ExitCode {
         Command::Postgres { rounds, snapshot, only } => postgres::measure(rounds, snapshot, &only),
         Command::Restart { restarts } => restart::measure(restarts),
         Command::Store { url } => postgres::work_for_parent(&url),
-        Command::Services { rounds, minutes } => services::measure(rounds, minutes),
         Command::Strangers { siege } => strangers::measure(&siege),
         Command::Wallet { rounds, invoices } => wallet::measure(rounds, invoices),
         Command::Watching { rounds, scripts } => watching::measure(rounds, scripts),
