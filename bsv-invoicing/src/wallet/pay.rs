@@ -72,10 +72,7 @@ impl Wallet {
         let elsewhere = (posting_url != *url).then(|| posting_url.into());
         let posting = async |transaction: &Transaction| {
             let archive = Archive { wallet: Some(self), source: &self.sources()?.operating };
-            let ancestry = match terms.terms.wants_ancestry {
-                true => Some(archive.beef(transaction).await?),
-                false => None,
-            };
+            let ancestry = archive.for_payee(&terms.terms, transaction).await?;
             let body = terms.payment(transaction, ancestry.as_ref(), "");
             Ok(Some(Posting { url: elsewhere, body }))
         };

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use bsv_network::{MinedIn, NetworkSource};
 use bsv_tx::{Ancestry, Beef, BeefError, BeefVersion, Bump, Transaction, Txid};
 
+use crate::dpp::Terms;
 use crate::error::Error;
 use crate::ledger::queries::{GetMaker, GetOutgoingTransaction, GetProofs};
+use crate::model::transaction::TransactionRecord;
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::shown::check_proof;
@@ -21,7 +23,9 @@ impl Wallet {
     pub async fn outgoing_beef(&self, number: u64) -> Result<Beef, Error> {
         let (_, subject) = self.store.get(GetOutgoingTransaction(number)).await?;
         let archive = Archive { wallet: Some(self), source: &self.sources()?.operating };
-        let ancestry = match archive.bump(&subject.txid()).await? {
+        let txid = subject.txid();
+        let own = archive.own(&txid).await?;
+        let ancestry = match archive.bump(&txid, own.as_ref()).await? {
             Some(bump) => Ancestry { bumps: vec![bump], ..Ancestry::default() },
             None => archive.ancestry(&subject).await?,
         };
@@ -36,11 +40,21 @@ pub(super) struct Archive<'a> {
     pub(super) source: &'a NetworkSource,
 }
 
+/// A transaction of the wallet: its number, its record, and the transaction unless its bytes are dropped.
+type Own = (u64, TransactionRecord, Option<Transaction>);
+
 impl Archive<'_> {
-    /// A transaction that is not mined, with its ancestors.
-    pub(super) async fn beef(&self, subject: &Transaction) -> Result<Beef, Error> {
-        let ancestry = self.ancestry(subject).await?;
-        Ok(Beef::new(BeefVersion::V1, subject.clone(), ancestry)?)
+    /// A new payment with its ancestors, if the payee wants them.
+    pub(super) async fn for_payee(
+        &self,
+        terms: &Terms,
+        payment: &Transaction,
+    ) -> Result<Option<Beef>, Error> {
+        if !terms.wants_ancestry {
+            return Ok(None);
+        }
+        let ancestry = self.ancestry(payment).await?;
+        Ok(Some(Beef::new(BeefVersion::V1, payment.clone(), ancestry)?))
     }
 
     /// The ancestors of a transaction, back to mined ones.
@@ -57,13 +71,20 @@ impl Archive<'_> {
             if asked.len() >= Beef::MAX_TRANSACTIONS {
                 return Err(BeefError::TooMany(asked.len() as u64 + 1, "transactions").into());
             }
-            let missing = || Error::NoBeef(format!("the network does not have {txid}"));
-            let transaction = self.transaction(&txid).await?.ok_or_else(missing)?;
+            let own = self.own(&txid).await?;
+            let bump = self.bump(&txid, own.as_ref()).await?;
+            let transaction = match own {
+                Some((_, _, Some(transaction))) => transaction,
+                _ => {
+                    let missing = || Error::NoBeef(format!("the network does not have {txid}"));
+                    self.source.transaction(&txid).await.map_err(away)?.ok_or_else(missing)?
+                }
+            };
             len += transaction.to_bytes().len();
             if len > Beef::MAX_LEN {
                 return Err(BeefError::TooLong(len).into());
             }
-            match self.bump(&txid).await? {
+            match bump {
                 Some(bump) => ancestry.bumps.push(bump),
                 None => to_visit.extend(parents(&transaction)),
             }
@@ -72,18 +93,16 @@ impl Archive<'_> {
         Ok(ancestry)
     }
 
-    async fn transaction(&self, txid: &Txid) -> Result<Option<Transaction>, Error> {
-        if let Some(wallet) = self.wallet
-            && let Some((_, _, Some(own))) = wallet.store.get(GetMaker(*txid)).await?
-        {
-            return Ok(Some(own));
+    async fn own(&self, txid: &Txid) -> Result<Option<Own>, Error> {
+        match self.wallet {
+            Some(wallet) => Ok(wallet.store.get(GetMaker(*txid)).await?),
+            None => Ok(None),
         }
-        self.source.transaction(txid).await.map_err(away)
     }
 
     /// The Merkle path of a transaction, if it is in a block of the main chain.
-    async fn bump(&self, txid: &Txid) -> Result<Option<Bump>, Error> {
-        let mined = match self.own_proof(txid).await? {
+    async fn bump(&self, txid: &Txid, own: Option<&Own>) -> Result<Option<Bump>, Error> {
+        let mined = match self.own_proof(own).await? {
             Some(mined) => Some(mined),
             None => self.source.mined_in(txid).await.map_err(away)?,
         };
@@ -94,11 +113,9 @@ impl Archive<'_> {
     }
 
     /// The proof of a transaction of the wallet that a block holds.
-    async fn own_proof(&self, txid: &Txid) -> Result<Option<MinedIn>, Error> {
-        let Some(wallet) = self.wallet else { return Ok(None) };
-        let maker = wallet.store.get(GetMaker(*txid)).await?;
-        let mined = maker.and_then(|(number, record, _)| Some((number, record.state.block()?)));
-        let Some((number, block)) = mined else { return Ok(None) };
+    async fn own_proof(&self, own: Option<&Own>) -> Result<Option<MinedIn>, Error> {
+        let mined = own.and_then(|(number, record, _)| Some((*number, record.state.block()?)));
+        let (Some(wallet), Some((number, block))) = (self.wallet, mined) else { return Ok(None) };
         let proofs = wallet.store.get(GetProofs(number)).await?;
         let proof = proofs.into_iter().rev().map(|it| it.proof).find(|it| it.block == block);
         Ok(proof.map(|it| MinedIn { block: it.block.hash, branch: it.branch }))

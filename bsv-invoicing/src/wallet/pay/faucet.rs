@@ -33,10 +33,7 @@ pub async fn faucet(node: &NodeRpc, url: &str, own: OwnListeners) -> Result<Txid
     let mut attempt = 1;
     loop {
         let transaction = node.wallet_transaction(&outputs).await.map_err(empty_or_away)?;
-        let ancestry = match terms.terms.wants_ancestry {
-            true => Some(archive.beef(&transaction).await?),
-            false => None,
-        };
+        let ancestry = archive.for_payee(&terms.terms, &transaction).await?;
         let message = terms.payment(&transaction, ancestry.as_ref(), "from the faucet");
         let (status, body) = payee.post(&url, &posting_url, terms.dialect(), message).await?;
         let txid = transaction.txid();
