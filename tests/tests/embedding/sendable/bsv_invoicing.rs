@@ -49,6 +49,7 @@ pub(super) fn wallet(
     is_send(wallet.checkout(text));
     is_send(wallet.show_payable(any()));
     is_send(wallet.exposure());
+    is_send(wallet.awaits_second_source());
     is_send(wallet.receive(text, any(), any()));
     is_send(wallet.payments(text, any()));
     is_send(wallet.payment_state(text, any()));
