@@ -25,7 +25,6 @@ pub(super) fn wallet(
     is_send(Wallet::open(any(), any::<Keystore>(), any()));
     is_send(Wallet::open_of(any(), any::<Keystore>(), any(), any()));
     is_send(wallet.begin_account());
-    is_send(wallet.awaits_second_source());
     is_send(store.copy());
     is_send(copy_wallet(store, database));
     is_send(database.probe());
