@@ -154,7 +154,6 @@ mod tests {
 
     use bsv_tx::Network;
     use tokio::io::duplex;
-    use tokio::task::yield_now;
 
     use super::super::checkpoint::Checkpoint;
     use super::super::peer::Peer;
@@ -252,15 +251,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (file, place) = (open(&directory), place());
         let mut visit = Visit::new(&file, &place, node(0, 147..2_147).await);
-        let told = async {
-            while place.report().behind != Some(Behind::MoreToCome) {
-                yield_now().await;
-            }
-        };
-        tokio::select! {
-            caught_up = visit.catch_up() => panic!("{caught_up:?}"),
-            () = told => {}
-        }
+        visit.answers.begin_below_tip(&file);
+        let has_more = visit.ask(0, Instant::now()).await.unwrap();
+        assert_eq!(visit.behind(has_more), Some(Behind::MoreToCome));
+        place.note_answer(NAME, visit.behind(has_more), false, None);
+        assert_eq!(place.report().behind, Some(Behind::MoreToCome));
         visit.catch_up().await.unwrap();
         assert_eq!(place.report().behind, None);
     }
