@@ -256,6 +256,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("bytes come back after a reorganisation", dropped::after_a_reorganisation).await;
     check::<P>("bytes of a lost transaction are dropped", dropped::of_a_lost_transaction).await;
     check::<P>("bytes that tell a fee stay", dropped::with_the_fee).await;
+    check::<P>("ancestors of services stay until they are deep", dropped::ancestors_until_deep).await;
     check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
     check::<P>("an unanswered reservation is let go of", reservations::unanswered).await;
     check::<P>("a released reservation cannot be recorded", reservations::recorded_too_late).await;
