@@ -14,7 +14,8 @@ use std::ops::Bound;
 use crate::ledger::effects::{spent_by, transaction};
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Ancestors, Engine, MinedAt, RawTransactions, Receipts, RowsOf, Transactions, WalletStoreError, try_all,
+    Ancestors, Engine, MinedAt, RawTransactions, Receipts, RowsOf, Transactions, WalletStoreError,
+    try_all,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::receipt::{Receipt, ReceiptKey};
