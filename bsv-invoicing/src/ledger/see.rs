@@ -33,6 +33,30 @@ impl Command for See {
     }
 }
 
+/// Services, and no node, tell of a transaction from now on. A node has shown it, and no block holds it.
+/// What counts still counts, unless a rival is known.
+#[derive(Clone, Copy, Debug)]
+pub struct TellByServices {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for TellByServices {
+    type Answer = ();
+
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
+        let record = books.known_transaction(self.transaction)?;
+        if !record.is_judged() {
+            return Ok(());
+        }
+        let at = books.next_event_at(self.now);
+        let spent = books.spent_by(self.transaction)?;
+        books.change_record(self.transaction, record, &spent, record.with_word(), at)
+    }
+}
+
 impl Books<'_> {
     /// Records that the network has a transaction in its mempool.
     pub(crate) fn see(

@@ -145,6 +145,8 @@ pub(crate) enum Step {
     },
     /// Services say that they know another transaction for one of its coins.
     SayRival(Pick),
+    /// Services tell of a transaction instead of a node.
+    LeaveNode(Pick),
     /// Nobody says for a while what became of a payment.
     FreeInvoices(Pick),
     Unfollow(Pick),
@@ -279,6 +281,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
             }
         ),
         1 => pick().prop_map(Step::SayRival),
+        1 => pick().prop_map(Step::LeaveNode),
         2 => pick().prop_map(Step::FreeInvoices),
     ];
     let outgoing = prop_oneof![

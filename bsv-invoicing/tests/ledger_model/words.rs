@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bsv_invoicing::ledger::rows::AllFigures;
-use bsv_invoicing::ledger::{Evidence, FreeInvoices, NoteRival, See, Sighting};
+use bsv_invoicing::ledger::{Evidence, FreeInvoices, NoteRival, See, Sighting, TellByServices};
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::transactions::{BlockPlace, Purpose, ShownAs, TransactionState, WaitReason};
 use bsv_invoicing::{Timestamp, transactions::Word};
@@ -305,6 +305,24 @@ impl World {
             let same = world.told.entries.iter().filter(|(_, it)| it.transaction == index);
             let same: Vec<_> = same.map(|(number, _)| *number).collect();
             same.into_iter().for_each(|number| world.told.mark(number, at));
+        })
+        .unwrap();
+    }
+
+    /// Services tell of a transaction instead of a node.
+    pub(crate) fn leave_node(&mut self, transaction: Pick) {
+        let Some(transaction) = self.any(transaction, |_| true).filter(|_| self.has_services)
+        else {
+            return;
+        };
+        let at = self.at(&self.rows);
+        self.execute(&TellByServices { transaction, now: self.now() }, |world, _| {
+            let it = &world.told.entries[&transaction];
+            let is_in_mempool = spends(it.state) && it.state.block().is_none();
+            if is_in_mempool && it.word.is_none() {
+                world.told.note_word(transaction, true);
+                world.told.settle_words(transaction, at);
+            }
         })
         .unwrap();
     }

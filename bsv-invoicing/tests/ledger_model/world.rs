@@ -134,6 +134,7 @@ impl World {
                 }
             }
             Step::Say { transaction, sighting } => self.say(transaction, sighting),
+            Step::LeaveNode(transaction) => self.leave_node(transaction),
             Step::SayRival(transaction) => self.say_rival(transaction),
             Step::FreeInvoices(transaction) => self.free_invoices(transaction),
             Step::Unfollow(transaction) => self.unfollow(transaction),
