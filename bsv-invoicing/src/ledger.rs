@@ -32,9 +32,10 @@
 //! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (a node shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled; it has no rival |
-//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival; waiting if it does not count yet and its receipts would lift the [`Exposure`] above its limit | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one |
+//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival; waiting if it does not count yet and its receipts would lift the [`Exposure`] above its limit | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one. Nothing changes for a coinbase transaction |
 //! | [`See`] (services know it, [`Evidence::Hearsay`]) | any but waiting, seen, contested, mined | waiting | |
 //! | [`NoteRival`] (services know another transaction that spends the same coin), or a second one gets into the books | seen | contested | other states stay; it counts only in a block, until a node shows it |
+//! | [`TellByServices`] (instead of a node) | waiting, seen, contested | the same; contested if it has a rival | |
 //! | [`Mine`] | any | mined | other transactions that hold its coins become displaced or cancelled, and its rivals displaced; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
 //! | [`ForgetBlock`] | mined | contested; invalid if it is the coinbase transaction of a block that another one has replaced | transactions that spend receipts of an invalid one become displaced first |
 //! | [`Contest`] | seen | contested | |
@@ -155,7 +156,7 @@ pub use self::reorganisation::{CheckedProof, FollowReorganisation, GetReorganisa
 pub use self::rescan::{GetRescan, SetRescan};
 pub use self::reserve::{EstimateFee, FindPayment, Reservation, Reserve, Reserved};
 pub use self::rivals::NoteRival;
-pub use self::see::See;
+pub use self::see::{See, TellByServices};
 pub use self::settle::{GetRules, MarkPaid, SetRules};
 pub use self::skip_numbers::SkipNumbers;
 pub use self::sweep::Sweep;

@@ -123,6 +123,17 @@ impl NetworkSource {
         }
     }
 
+    /// Whether a block may be in the main chain before the first one that the source knows, and so cannot
+    /// leave it. A node knows all.
+    pub fn may_begin_with(&self, height: u32, hash: &BlockHash) -> bool {
+        match &self.0 {
+            Source::Node(_) => false,
+            Source::Services(services) => {
+                services.headers().file().chain().may_begin_with(height, hash)
+            }
+        }
+    }
+
     /// The tip of the main chain.
     pub async fn tip(&self) -> Result<ChainTip, SourceError> {
         match &self.0 {

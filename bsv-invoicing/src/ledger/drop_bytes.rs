@@ -4,6 +4,9 @@
 //! that spends one of its outputs. So they stay while the transaction or such a spender is less than
 //! [`DEPTH`] blocks deep, and while an output is not spent. Those of a lost transaction stay while
 //! the wallet follows it. Bytes that are not long stay for ever.
+//!
+//! The ancestors that came with a transaction of which services tell are needed as long as it may have
+//! to be sent again.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -11,7 +14,8 @@ use std::ops::Bound;
 use crate::ledger::effects::{spent_by, transaction};
 use crate::ledger::rows::Order::Ascending;
 use crate::ledger::rows::{
-    Engine, MinedAt, RawTransactions, Receipts, RowsOf, Transactions, WalletStoreError, try_all,
+    Ancestors, Engine, MinedAt, RawTransactions, Receipts, RowsOf, Transactions, WalletStoreError,
+    try_all,
 };
 use crate::ledger::{Books, Command, Query};
 use crate::model::receipt::{Receipt, ReceiptKey};
@@ -23,8 +27,9 @@ pub(crate) const DEPTH: u32 = 100;
 /// How many outputs of a transaction are looked at together. Strangers choose how many there are.
 const OUTPUTS_AT_ONCE: usize = 1000;
 
-/// The long transactions whose bytes nobody may need any more since some blocks are deep enough:
-/// those in these blocks, and those whose outputs such a transaction spends. [`DropBytes`] decides.
+/// The transactions whose bytes or ancestors nobody may need any more since some blocks are deep enough:
+/// those in these blocks of which services told, and the long ones in these blocks or whose outputs such a
+/// transaction spends. [`DropBytes`] decides.
 #[derive(Clone, Copy, Debug)]
 pub struct GetLong {
     /// Only transactions after this place are looked at: the height of a block, and the number of a
@@ -67,7 +72,9 @@ impl Query for GetLong {
         let records = try_all(numbers, |number| {
             Ok::<_, WalletStoreError>((number, transaction(rows, number)?))
         })?;
-        let long = records.into_iter().filter(|(_, record)| record.raw == RawBytes::Long);
+        let long = records
+            .into_iter()
+            .filter(|(_, record)| record.raw == RawBytes::Long || record.word.is_some());
         let last = mined.last().filter(|_| mined.len() == self.limit);
         Ok(LongTransactions {
             numbers: long.map(|(number, _)| number).collect(),
@@ -76,7 +83,8 @@ impl Query for GetLong {
     }
 }
 
-/// Drops the bytes of a long transaction, unless somebody may need them.
+/// Drops the bytes of a long transaction, and the ancestors that came with a transaction, unless somebody
+/// may need them.
 ///
 /// This comes before [`FollowTip`](super::FollowTip). A process that is interrupted begins again at
 /// the tip that was followed before.
@@ -93,8 +101,12 @@ impl Command for DropBytes {
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
         let record = books.known_transaction(self.transaction)?;
-        match self.tip.checked_sub(DEPTH) {
-            Some(height) if !books.is_needed(self.transaction, &record, height)? => {
+        let Some(height) = self.tip.checked_sub(DEPTH) else { return Ok(()) };
+        if is_deep(&record, height) {
+            books.rows.remove::<Ancestors>(self.transaction)?;
+        }
+        match record.raw {
+            RawBytes::Long if !books.is_needed(self.transaction, &record, height)? => {
                 books.drop_bytes(self.transaction, record)
             }
             _ => Ok(()),

@@ -103,7 +103,7 @@ impl Books<'_> {
         let new = after.state;
         self.rows.put::<Transactions>(number, &after)?;
         self.list_block(number, &before, &after)?;
-        self.follow_from(number, before.state, new, at)?;
+        self.follow_from(number, before.state, &after, at)?;
         if before.state.is_open() && !new.is_open() {
             self.rows.remove::<Claims>(Task::Offering(number))?;
         }
@@ -231,15 +231,20 @@ impl Books<'_> {
         &mut self,
         number: u64,
         old: TransactionState,
-        new: TransactionState,
+        after: &TransactionRecord,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
+        let new = after.state;
         let is_followed_until_mined =
             |state: TransactionState| state.block().is_none() && !state.is_lost();
         if old == new {
             Ok(())
         } else if new.block().is_some() {
-            self.unfollow(number)
+            // Services take a transaction again only with its ancestors.
+            match after.word {
+                Some(_) => self.rows.remove::<FollowedTransactions>(number).map(drop),
+                None => self.unfollow(number),
+            }
         } else if new.is_lost() {
             let until = FollowedUntil::Time(at.after(AFTERCARE));
             self.rows.put::<FollowedTransactions>(number, &until)

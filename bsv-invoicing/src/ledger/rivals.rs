@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 
 use bsv_tx::{OutPoint, Txid};
 
+use crate::ledger::effects::{spent_by, transaction};
 use crate::ledger::notice::{records_of, view};
 use crate::ledger::rows::Order::Descending;
 use crate::ledger::rows::{
-    Damaged, Engine, RawTransactions, Spends, UnprovenCoins, WalletStoreError, try_all,
+    Damaged, Engine, RawTransactions, Spends, Transactions, UnprovenCoins, WalletStoreError,
+    try_all,
 };
 use crate::ledger::see::lost_as;
 use crate::ledger::{Books, Command};
@@ -57,8 +59,13 @@ impl Books<'_> {
         if before.has_rival() {
             return Ok(());
         }
+        let after = before.with_rival(&before);
+        if before.state.block().is_some() {
+            // The mark matters once the block has left the chain.
+            return self.rows.put::<Transactions>(number, &after);
+        }
         let spent = self.spent_by(number)?;
-        self.change_record(number, before, &spent, before.with_rival(&before), at)
+        self.change_record(number, before, &spent, after, at)
     }
 
     /// Lists the coins of a transaction. Others that spend one of them are marked. Returns whether the
@@ -70,8 +77,7 @@ impl Books<'_> {
         at: Timestamp,
     ) -> Result<bool, WalletStoreError> {
         let marked = records_of(&self.rows, txid)?.into_iter().any(|(_, it)| it.has_rival());
-        // Nobody knows what a transaction spends whose bytes are dropped.
-        let Some(coins) = outpoints_of(&self.rows, number, txid)? else { return Ok(true) };
+        let (coins, are_all) = outpoints_of(&self.rows, number, txid)?;
         let rivals = try_all(&coins[..coins.len().min(MAX_COINS)], |coin| {
             let rivals = self.rivals_for(*coin, txid)?;
             if self.rows.get::<UnprovenCoins>(&(*coin, number))?.is_none() {
@@ -81,7 +87,7 @@ impl Books<'_> {
             Ok::<_, WalletStoreError>(rivals)
         })?;
         let rivals: BTreeSet<_> = rivals.into_iter().flatten().collect();
-        let has_rival = marked || coins.len() > MAX_COINS || !rivals.is_empty();
+        let has_rival = marked || !are_all || coins.len() > MAX_COINS || !rivals.is_empty();
         try_all(rivals, |rival| self.mark_rival(rival, at))?;
         Ok(has_rival)
     }
@@ -92,7 +98,7 @@ impl Books<'_> {
         number: u64,
         txid: &Txid,
     ) -> Result<(), WalletStoreError> {
-        let coins = outpoints_of(&self.rows, number, txid)?.unwrap_or_default();
+        let (coins, _) = outpoints_of(&self.rows, number, txid)?;
         let removed = try_all(coins.into_iter().take(MAX_COINS), |coin| {
             self.rows.remove::<UnprovenCoins>((coin, number))
         })?;
@@ -115,7 +121,7 @@ impl Books<'_> {
             return Ok(());
         }
         let (txid, cancelled) = (&record.txid, self.cancelled_by(record)?);
-        let coins = outpoints_of(&self.rows, number, txid)?.unwrap_or_default();
+        let (coins, _) = outpoints_of(&self.rows, number, txid)?;
         let rivals =
             try_all(coins.into_iter().take(MAX_COINS), |coin| self.rivals_for(coin, txid))?;
         let rivals: BTreeSet<_> = rivals.into_iter().flatten().collect();
@@ -165,20 +171,28 @@ pub(crate) fn listed_coins(
     number: u64,
     txid: &Txid,
 ) -> Result<u64, WalletStoreError> {
-    let coins = outpoints_of(rows, number, txid)?.unwrap_or_default();
+    let (coins, _) = outpoints_of(rows, number, txid)?;
     let are_listed =
         try_all(coins, |coin| rows.get::<UnprovenCoins>(&(coin, number)))?.into_iter().flatten();
     Ok(are_listed.count() as u64)
 }
 
-/// What a transaction spends. `None` if its bytes are dropped.
+/// What a transaction spends, and whether that is all: if its bytes are dropped, only the coins of the
+/// wallet are known.
 fn outpoints_of(
     rows: &dyn Engine,
     number: u64,
     txid: &Txid,
-) -> Result<Option<Vec<OutPoint>>, WalletStoreError> {
-    let Some(bytes) = rows.get::<RawTransactions>(&number)? else { return Ok(None) };
-    let transaction = EncodedTransaction { txid: *txid, bytes };
-    let coins: BTreeSet<_> = view(&transaction)?.spent().collect();
-    Ok(Some(coins.into_iter().collect()))
+) -> Result<(Vec<OutPoint>, bool), WalletStoreError> {
+    let coins: BTreeSet<_> = match rows.get::<RawTransactions>(&number)? {
+        Some(bytes) => view(&EncodedTransaction { txid: *txid, bytes })?.spent().collect(),
+        None => {
+            let own = try_all(spent_by(rows, number)?, |key| {
+                let txid = transaction(rows, key.maker)?.txid;
+                Ok::<_, WalletStoreError>(OutPoint { txid, vout: key.vout })
+            })?;
+            return Ok((own, false));
+        }
+    };
+    Ok((coins.into_iter().collect(), true))
 }

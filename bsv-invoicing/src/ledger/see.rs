@@ -33,6 +33,30 @@ impl Command for See {
     }
 }
 
+/// Services, and no node, tell of a transaction from now on. A node has shown it, and no block holds it.
+/// What counts still counts, unless a rival is known.
+#[derive(Clone, Copy, Debug)]
+pub struct TellByServices {
+    /// The number of the transaction.
+    pub transaction: u64,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl Command for TellByServices {
+    type Answer = ();
+
+    fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
+        let record = books.known_transaction(self.transaction)?;
+        if !record.is_judged() {
+            return Ok(());
+        }
+        let at = books.next_event_at(self.now);
+        let spent = books.spent_by(self.transaction)?;
+        books.change_record(self.transaction, record, &spent, record.with_word(), at)
+    }
+}
+
 impl Books<'_> {
     /// Records that the network has a transaction in its mempool.
     pub(crate) fn see(
@@ -46,6 +70,8 @@ impl Books<'_> {
         let after = match (sighting.evidence, record.state) {
             (_, TransactionState::Mined(_)) => return Ok(()),
             (Evidence::Judged, _) => TransactionRecord { word: None, ..record },
+            // Only a block holds such a transaction, whatever services say.
+            _ if record.purpose == Purpose::Coinbase => return Ok(()),
             // A word confirms what stands, and takes nothing back.
             (Evidence::Word, TransactionState::Seen)
             | (Evidence::Hearsay, TransactionState::Seen | TransactionState::Contested { .. }) => {
@@ -94,20 +120,27 @@ impl Books<'_> {
         }
         let cancelled = self.cancelled_by(&record)?;
         try_all(&spent, |key| {
-            let receipt = self.receipt(*key)?;
-            let Some(rival) = receipt.spender.filter(|rival| *rival != number) else {
-                return Ok(());
-            };
-            match self.rows.get::<Transactions>(&rival)? {
-                None => self.release(rival),
-                Some(_) => self.lose(rival, lost_as(rival, cancelled), at),
+            while let Some(rival) = self.other_holder(number, *key)? {
+                match self.rows.get::<Transactions>(&rival)? {
+                    None => self.release(rival)?,
+                    Some(_) => self.lose(rival, lost_as(rival, cancelled), at)?,
+                }
             }
+            Ok::<_, WalletStoreError>(())
         })?;
         self.change_record(number, record, &spent, after, at)?;
         if let Purpose::Cancellation(payment) = record.purpose {
             self.give_up_cancellation(payment, at)?;
         }
         Ok(())
+    }
+
+    /// Another transaction that holds a coin, or would hold it if it had no rival.
+    fn other_holder(&self, number: u64, key: ReceiptKey) -> Result<Option<u64>, WalletStoreError> {
+        match self.receipt(key)?.spender.filter(|holder| *holder != number) {
+            Some(holder) => Ok(Some(holder)),
+            None => Ok(self.next_holder(number, key)?.map(|(rival, _)| rival)),
+        }
     }
 
     /// The transaction that another one cancels.

@@ -343,6 +343,11 @@ impl TransactionRecord {
         }
     }
 
+    /// Whether a node has shown it, and nothing else has, and no block holds it.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.word.is_none() && self.state.spends() && self.state.block().is_none()
+    }
+
     /// Whether the network has it by the word of services, and in no block.
     pub(crate) fn is_by_word(&self) -> bool {
         self.word.is_some() && self.state.spends() && self.state.block().is_none()

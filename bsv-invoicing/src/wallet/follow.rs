@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
 use crate::ledger::rows::{Damaged, FollowedBlock};
 use crate::ledger::{
-    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, TellContested, Unfollow,
+    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, TellByServices, TellContested,
+    Unfollow,
 };
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
@@ -80,6 +81,9 @@ impl Wallet {
         {
             tracing::warn!("{reason}");
         }
+        if last.is_none() && !source.excludes_rivals() {
+            self.tell_by_services().await?;
+        }
         let round = Round { source, tip, is_new_tip };
         following.begin_round(is_new_tip, source.questions_per_second(), source.is_heard());
         self.read_news(following).await?;
@@ -135,6 +139,20 @@ impl Wallet {
             *last = Some(tip);
         }
         Ok(tip)
+    }
+
+    /// Takes note that services tell of transactions that a node has shown before.
+    async fn tell_by_services(&self) -> Result<(), Error> {
+        let mut last = 0;
+        loop {
+            let page = self.store.get(GetFollowed(last, PAGE)).await?;
+            let Some(end) = page.last() else { return Ok(()) };
+            last = end.number;
+            for followed in page.iter().filter(|followed| followed.record.is_judged()) {
+                let (transaction, now) = (followed.number, self.now());
+                self.store.execute(TellByServices { transaction, now }).await?;
+            }
+        }
     }
 
     async fn look_after_all(
@@ -211,7 +229,9 @@ impl Wallet {
     ) -> Result<(), Error> {
         let Followed { number, record, .. } = *followed;
         following.forget(number);
-        if record.state == TransactionState::Seen || self.is_busy(number).await? {
+        // A node judges anew what only services have told of.
+        let is_known = record.word.is_none() || !source.excludes_rivals();
+        if (record.state == TransactionState::Seen && is_known) || self.is_busy(number).await? {
             return Ok(());
         }
         match self.sight_of(source, number, &record.txid).await? {

@@ -9,15 +9,16 @@ use bsv_invoicing::ledger::events::{EventDetails, EventRow, PaymentDetails, Sums
 use bsv_invoicing::ledger::movements::GetMovements;
 use bsv_invoicing::ledger::queries::{GetInvoice, GetRefundable};
 use bsv_invoicing::ledger::rows::{
-    AllFigures, Attention, Contested, Counted, Engine, Events, Expiries, FollowedTransactions,
-    InFlight, Incoming, Invoices, Messages, MinedAt, OUTSIDE_BLOCKS, Outgoing, Paid, PostingUrls,
-    Proofs, RawTransactions, Receipts, ReceivedFor, Refunds, Reservations, Shallow, Spendable,
-    Spends, TransactionNumbers, Transactions, Wishes,
+    AllFigures, Attention, Contested, Counted, Engine, Events, Expiries, Exposed,
+    FollowedTransactions, InFlight, Incoming, Invoices, Messages, MinedAt, OUTSIDE_BLOCKS,
+    Outgoing, Paid, PostingUrls, Proofs, RawTransactions, Receipts, ReceivedFor, Refunds,
+    Reservations, Shallow, Spendable, Spends, TransactionNumbers, Transactions, UnprovenCoins,
+    Wishes,
 };
 use bsv_invoicing::movements::MovementQuery;
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::sending::OutgoingPurpose;
-use bsv_invoicing::transactions::{BlockPlace, Purpose, RawBytes, TransactionState};
+use bsv_invoicing::transactions::{BlockPlace, Purpose, RawBytes, TransactionState, WaitReason};
 
 use crate::network::Network;
 use crate::rows::MemoryRows;
@@ -29,7 +30,8 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     let figures = rows.get::<AllFigures>(&()).unwrap_or_default();
     assert_eq!(figures.holdings, told.holdings(&holders), "what the wallet holds");
     let held = figures.holdings.balance() + figures.holdings.waiting;
-    assert_eq!(moved(rows) + i128::from(told.spent_before_shown(&holders)), i128::from(held));
+    let spent = told.spent_before_shown(&holders) + told.spent_by_others(&holders);
+    assert_eq!(moved(rows) + i128::from(spent), i128::from(held), "movements");
     assert_eq!(rows.all::<Spendable>(), told.spendable(&holders), "what can be spent");
 
     let expected = told.entries.iter().map(|(number, it)| {
@@ -39,11 +41,14 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
             false if shown.is_long => RawBytes::Long,
             false => RawBytes::Short,
         };
-        (*number, (shown.txid, it.purpose, it.state, it.shown, raw))
+        let word = it.word.map(|_| (it.has_rival(), wait_reason(it.state, it.wait_reason())));
+        (*number, (shown.txid, it.purpose, it.state, it.shown, raw, word))
     });
     let stored = rows.all::<Transactions>().into_iter();
-    let stored =
-        stored.map(|(number, it)| (number, (it.txid, it.purpose, it.state, it.shown, it.raw)));
+    let stored = stored.map(|(number, it)| {
+        let word = it.word.map(|_| (it.has_rival(), wait_reason(it.state, it.wait_reason())));
+        (number, (it.txid, it.purpose, it.state, it.shown, it.raw, word))
+    });
     same(stored, expected, "transactions");
     let kept = told.entries.iter().filter(|(_, it)| !it.are_bytes_dropped);
     same(
@@ -72,6 +77,12 @@ pub(crate) fn check(rows: &MemoryRows, told: &Told, network: &Network) {
     check_indexes(rows, told);
     check_invoices(rows, told);
     check_payments(rows, told);
+    told.check_exposure(rows);
+}
+
+/// Why a transaction waits, if it does.
+fn wait_reason(state: TransactionState, reason: WaitReason) -> Option<WaitReason> {
+    (state == TransactionState::Waiting).then_some(reason)
 }
 
 /// Compares the blocks of transactions with the main chain, as far as the wallet was told of it.
@@ -103,6 +114,19 @@ fn check_indexes(rows: &MemoryRows, told: &Told) {
         let is_settled = matches!(it.state, TransactionState::Mined(_)) || is_lost(it.state);
         assert!(is_settled || it.until.is_some(), "{number} is open, and not followed");
     }
+    let listed = entries().flat_map(|(number, it)| {
+        let known = it.known_coins.iter().flatten();
+        known.map(|coin| (*coin, *number))
+    });
+    let listed: BTreeSet<_> = listed.collect();
+    let figures = rows.get::<AllFigures>(&()).unwrap_or_default();
+    assert_eq!(figures.unproven_coins, listed.len() as u64, "how many coins rivals may spend");
+    same_set(rows.all::<UnprovenCoins>().into_keys(), listed.into_iter(), "coins of rivals");
+    let exposed = entries().filter(|(_, it)| it.exposed > 0).map(|(number, it)| {
+        let height = it.state.block().map_or(OUTSIDE_BLOCKS, |block| block.height);
+        ((height, *number), it.exposed)
+    });
+    same_set(rows.all::<Exposed>().into_iter(), exposed, "what counts by a word");
     let proofs = entries().flat_map(|(number, it)| (1..=it.proofs).map(|proof| (*number, proof)));
     same(rows.all::<Proofs>().into_keys(), proofs, "proofs");
 }
@@ -229,6 +253,8 @@ pub(crate) struct Replay {
     paid: BTreeMap<(u64, Owner), (Heard, u64)>,
     /// The sum that an invoice has received according to its last event.
     sums: BTreeMap<u64, Sums>,
+    /// How many events told that the limit of what counts by a word is reached.
+    exposures: u64,
     /// The payments whose cancellation the network shows.
     taken_back: BTreeSet<u64>,
 }
@@ -302,6 +328,10 @@ impl Replay {
                 self.sums.insert(subject, sums);
                 assert_eq!(sums.due == 0, kind == Kind::InvoicePaid, "{event:?}");
                 self.invoices.insert(subject, kind);
+                return;
+            }
+            Kind::ExposureReached => {
+                self.exposures += 1;
                 return;
             }
             Kind::UserCreated | Kind::InvoiceRefunded | Kind::WithdrawalSettled => return,
@@ -408,6 +438,7 @@ impl Replay {
             Purpose::Cancellation(payment) => Some(payment),
             _ => None,
         });
+        assert_eq!(self.exposures, told.exposure_events, "when the limit is told of");
         same_set(self.taken_back.iter().copied(), taken_back, "what was taken back");
         for (number, invoice) in &told.invoices {
             let received = told.received(*number);

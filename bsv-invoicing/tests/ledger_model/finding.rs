@@ -7,7 +7,7 @@ use bsv_invoicing::UserDraft;
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::AllFigures;
 use bsv_invoicing::ledger::{
-    CreateUser, GetKnown, Notice, Noticed, Query, ShownPlace, Sighting, Watch,
+    CreateUser, Evidence, GetKnown, Notice, Noticed, Query, ShownPlace, Sighting, Watch,
 };
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::transactions::{EncodedTransaction, Purpose, TransactionState};
@@ -40,7 +40,7 @@ impl World {
             false => Place::Mempool,
         };
         self.network.show(index, place);
-        self.notice(index, paid, BTreeSet::new(), showing.is_fee_sufficient);
+        self.notice(index, paid, BTreeSet::new(), self.sighting(showing));
     }
 
     /// The network shows a block whose coinbase transaction pays these amounts, and the wallet is
@@ -48,7 +48,7 @@ impl World {
     pub(crate) fn find_reward(&mut self, outputs: &[(Payee, u64)]) {
         let Some((outputs, paid)) = self.watched_outputs(outputs) else { return };
         let index = self.network.mine_coinbase(outputs);
-        self.notice(index, paid, BTreeSet::new(), true);
+        self.notice(index, paid, BTreeSet::new(), Sighting::judged(true));
     }
 
     /// Outputs of these amounts with a stranger's change, and those of them that the wallet
@@ -79,20 +79,13 @@ impl World {
         index: usize,
         paid: BTreeMap<u32, Output>,
         spends: BTreeSet<ReceiptKey>,
-        is_fee_sufficient: bool,
+        sighting: Sighting,
     ) {
-        let (place, state) = match self.network.place(index) {
-            Place::Block(block) => {
-                (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
-            }
-            _ if is_fee_sufficient => {
-                (ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)), TransactionState::Seen)
-            }
-            _ => (
-                ShownPlace::Mempool(Sighting::judged(is_fee_sufficient)),
-                TransactionState::Waiting,
-            ),
+        let place = match self.network.place(index) {
+            Place::Block(block) => ShownPlace::Block(checked(&self.rows, block)),
+            _ => ShownPlace::Mempool(sighting),
         };
+        let block = self.network.place(index);
         let (came_at, at) = (self.now(), self.at(&self.rows));
         let transaction = (&self.network.transactions[index].transaction).into();
         let shown = vec![Noticed { transaction, place, came_at }];
@@ -102,10 +95,15 @@ impl World {
                 Some(_) => Purpose::Coinbase,
                 None => Purpose::Found,
             };
-            world.told.add(number, (index, purpose, came_at), paid, spends);
-            let entry = world.told.entries.get_mut(&number).unwrap();
-            entry.proofs = u32::from(matches!(state, TransactionState::Mined(_)));
-            world.told.show(number, state, at);
+            world.told.add(&world.network, number, (index, purpose, came_at), paid, spends);
+            match block {
+                Place::Block(block) => {
+                    world.told.entries.get_mut(&number).unwrap().proofs = 1;
+                    world.told.lose_rivals(number, at);
+                    world.told.show(number, TransactionState::Mined(block), at);
+                }
+                _ => world.told.see(number, sighting, at),
+            }
         })
         .unwrap();
         self.drop_bytes_found_late();
@@ -115,12 +113,13 @@ impl World {
     pub(crate) fn notice_again(&mut self, choice: Pick) {
         let Some(number) = self.any(choice, |_| true) else { return };
         let index = self.told.entries[&number].transaction;
-        let (place, state) = match self.network.place(index) {
+        let evidence = if self.has_services { Evidence::Word } else { Evidence::Judged };
+        let sighting = Sighting { is_fee_sufficient: true, evidence };
+        let block = self.network.place(index);
+        let place = match block {
             Place::Nowhere => return,
-            Place::Mempool => (ShownPlace::Mempool(Sighting::judged(true)), TransactionState::Seen),
-            Place::Block(block) => {
-                (ShownPlace::Block(checked(&self.rows, block)), TransactionState::Mined(block))
-            }
+            Place::Mempool => ShownPlace::Mempool(sighting),
+            Place::Block(block) => ShownPlace::Block(checked(&self.rows, block)),
         };
         let (came_at, at) = (self.now(), self.at(&self.rows));
         let transaction: EncodedTransaction =
@@ -135,14 +134,14 @@ impl World {
                 let entry = world.told.entries.get_mut(&number).unwrap();
                 let is_mined = matches!(entry.state, TransactionState::Mined(_));
                 entry.are_bytes_dropped &= is_mined;
-                let is_news = entry.state != state;
-                match state {
-                    TransactionState::Mined(_) => entry.proofs += u32::from(is_news),
-                    _ if is_mined => continue,
+                match block {
+                    Place::Block(block) if entry.state != TransactionState::Mined(block) => {
+                        entry.proofs += 1;
+                        world.told.lose_rivals(number, at);
+                        world.told.show(number, TransactionState::Mined(block), at);
+                    }
+                    Place::Mempool => world.told.see(number, sighting, at),
                     _ => {}
-                }
-                if is_news {
-                    world.told.show(number, state, at);
                 }
             }
         })

@@ -14,10 +14,12 @@ mod rows;
 mod showing;
 mod steps;
 mod told;
+mod words;
 mod world;
 
 use std::time::Instant;
 
+use bsv_invoicing::invoices::PaymentRules;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -32,11 +34,19 @@ fn after_any_steps_the_books_agree_with_the_model() {
     let begun = Instant::now();
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
-    let limit = prop::option::of(500_u64..6_000);
+    let limit = || prop::option::of(500_u64..6_000);
+    let rules = (limit(), 1_u32..=3, prop::option::of(2_000_u64..20_000));
     let steps = prop::collection::vec(steps::step(), 1..=80);
     TestRunner::new(config)
-        .run(&(limit, 1_u32..=3, steps), |(limit, mined_blocks, steps)| {
-            let mut world = World::with_limit(limit, mined_blocks);
+        .run(&(rules, any::<bool>(), steps), |(rules, has_services, steps)| {
+            let (zero_conf_limit, mined_blocks, exposure_limit) = rules;
+            let rules = PaymentRules {
+                zero_conf_limit,
+                mined_blocks,
+                exposure_limit,
+                ..PaymentRules::default()
+            };
+            let mut world = World::new(rules, has_services);
             for step in steps {
                 world.take(step);
             }

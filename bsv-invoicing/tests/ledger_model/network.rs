@@ -199,6 +199,12 @@ impl Network {
         Some((lineage, ancestors))
     }
 
+    /// The coins that a transaction spends.
+    pub(crate) fn coins_of(&self, index: usize) -> BTreeSet<OutPoint> {
+        let inputs = &self.transactions[index].transaction.inputs;
+        inputs.iter().map(|input| input.previous_output).collect()
+    }
+
     pub(crate) fn place(&self, index: usize) -> Place {
         self.transactions[index].place
     }

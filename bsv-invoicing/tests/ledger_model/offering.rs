@@ -198,7 +198,7 @@ impl World {
             receipts: receipts.collect(),
             refund_to: wish.clone(),
             is_known,
-            may_have_rivals: false,
+            may_have_rivals: self.has_services,
             claim: 0,
             now: self.now(),
             doubted_since: None,
@@ -218,19 +218,23 @@ impl World {
                         assert!(is_lost(state), "{state:?}");
                         world.check_offer(index, invoice, is_known);
                         let at = world.at(&world.rows);
-                        world.told.set(number, TransactionState::Offered, at);
                         let entry = world.told.entries.get_mut(&number).unwrap();
                         entry.is_offered = !is_known;
                         entry.are_bytes_dropped = false;
+                        world.told.note_word(number, world.has_services);
+                        world.told.set(number, TransactionState::Offered, at);
                     }
                 }
                 None => {
                     world.check_offer(index, invoice, is_known);
-                    let new = (index, Purpose::Incoming(invoice), world.at(&world.rows));
-                    world.told.add(payment.number, new, outputs, BTreeSet::new());
+                    let at = world.at(&world.rows);
+                    let new = (index, Purpose::Incoming(invoice), at);
+                    world.told.add(&world.network, payment.number, new, outputs, BTreeSet::new());
                     let entry = world.told.entries.get_mut(&payment.number).unwrap();
                     entry.is_offered = !is_known;
                     entry.wish = wish.filter(|_| !is_known);
+                    world.told.note_word(payment.number, world.has_services);
+                    world.told.settle_words(payment.number, at);
                 }
             },
             Err(refusal) => {

@@ -204,7 +204,13 @@ impl World {
                     });
                     let at = world.at(&world.rows);
                     let new = (there, Purpose::Outgoing(payment.number), at);
-                    world.told.add(number, new, outputs.into_iter().collect(), spends);
+                    world.told.add(
+                        &world.network,
+                        number,
+                        new,
+                        outputs.into_iter().collect(),
+                        spends,
+                    );
                     let purpose = to.clone();
                     let surplus = match to {
                         OutgoingPurpose::Refund { invoice, .. } => {
@@ -276,7 +282,7 @@ impl World {
             RefuseByPayee { payment, reason: "no".to_owned(), is_absent: true, now: self.now() };
         self.execute(&refuse, |world, _| {
             let number = world.told.payments[&payment].transaction;
-            let is_being_cancelled = world.told.pending_cancellation(payment).is_some();
+            let is_being_cancelled = world.told.standing_cancellation(payment).is_some();
             if world.told.state(number) == TransactionState::Offered && !is_being_cancelled {
                 world.told.lose(number, TransactionState::Refused, at);
             }
@@ -290,7 +296,7 @@ impl World {
         let spending = Spending { satoshis: 0, output_bytes: 0, fee_rate: 50 };
         let answer = self.execute(&PrepareCancellation { payment, spending }, |world, answer| {
             let number = world.told.payments[&payment].transaction;
-            let pending = world.told.pending_cancellation(payment);
+            let pending = world.told.standing_cancellation(payment);
             match answer {
                 Ok(PreparedCancellation::Before(it)) => assert_eq!(pending, Some(*it)),
                 Ok(PreparedCancellation::New(selection)) => {
@@ -330,7 +336,7 @@ impl World {
         let mut is_new = false;
         let _ = self.execute(&record, |world, answer| {
             let number = world.told.payments[&payment].transaction;
-            match (answer, world.told.pending_cancellation(payment)) {
+            match (answer, world.told.standing_cancellation(payment)) {
                 (Ok(it), Some(pending)) => assert_eq!(*it, pending),
                 (Ok(it), None) => {
                     assert!(is_open(world.told.state(number)));
@@ -338,7 +344,7 @@ impl World {
                     let output = Output { satoshis, key: path, invoice: None, user: None };
                     let at = world.at(&world.rows);
                     let new = (there, Purpose::Cancellation(payment), at);
-                    world.told.add(*it, new, [(0, output)].into(), [key].into());
+                    world.told.add(&world.network, *it, new, [(0, output)].into(), [key].into());
                     world.told.payments.get_mut(&payment).unwrap().cancellation = Some(*it);
                     is_new = true;
                 }

@@ -1,5 +1,8 @@
 //! Sequences of steps that once broke the rules, as proptest found and shrank them.
 
+use bsv_invoicing::invoices::PaymentRules;
+use bsv_invoicing::ledger::{Evidence, Sighting};
+
 use crate::steps::{Input, Parents, Payee, Showing, Step};
 use crate::world::World;
 
@@ -10,6 +13,7 @@ const SHOWN: Showing = Showing {
     may_lose_blocks: false,
     are_blocks_told: true,
     parents: Parents::First,
+    evidence: Evidence::Judged,
 };
 
 /// A payment of the first two invoices.
@@ -28,7 +32,8 @@ fn run(steps: &[Step]) {
 
 /// The same with the limit above which only payments in blocks count.
 fn run_with_limit(limit: Option<u64>, steps: &[Step]) {
-    let mut world = World::with_limit(limit, 1);
+    let rules = PaymentRules { zero_conf_limit: limit, ..PaymentRules::default() };
+    let mut world = World::new(rules, false);
     steps.iter().for_each(|step| world.take(step.clone()));
 }
 
@@ -199,4 +204,79 @@ fn a_new_attempt_spends_no_reward_before_it_is_mature() {
         Step::ReturnBlock(0),
         Step::Reserve { url: 28_659, satoshis: 1000, fee_rate: 0 },
     ]);
+}
+
+/// A word of services, and a fee that suffices.
+const WORD: Sighting = Sighting { is_fee_sufficient: true, evidence: Evidence::Word };
+
+/// The same with services that tell of transactions.
+fn run_with_services(rules: PaymentRules, steps: &[Step]) {
+    let mut world = World::new(rules, true);
+    steps.iter().for_each(|step| world.take(step.clone()));
+}
+
+/// A cancellation waits by the word of services. If a node then shows the payment, the cancellation is
+/// lost, although the payment has held the coin all the time.
+#[test]
+fn a_payment_that_a_node_shows_ends_a_cancellation_that_services_have_taken() {
+    run_with_services(
+        PaymentRules::default(),
+        &[
+            Step::Recover { spends: None, to_invoice: None, satoshis: 4888, is_mined: false },
+            Step::Pay { url: 0, satoshis: 1000, fee_rate: 0 },
+            Step::Cancel(0),
+            Step::Say { transaction: 2, sighting: WORD },
+            Step::Show { transaction: 1, showing: SHOWN },
+        ],
+    );
+}
+
+/// The bytes of a long payment that another one has displaced are dropped. If services tell of it after
+/// all, its coin is still known.
+#[test]
+fn a_transaction_without_its_bytes_has_a_rival_for_a_coin_of_the_wallet() {
+    let showing = Showing { is_mined: true, ..SHOWN };
+    let by_word = Showing { may_lose_blocks: true, evidence: Evidence::Word, ..SHOWN };
+    run_with_services(
+        PaymentRules::default(),
+        &[
+            Step::Fund { satoshis: 1000, showing },
+            Step::Refund { invoice: 0, satoshis: 1, fee_rate: 0 },
+            Step::Recover { spends: Some(0), to_invoice: None, satoshis: 1000, is_mined: true },
+            Step::Pay { url: 0, satoshis: 1, fee_rate: 0 },
+            Step::Unfollow(0),
+            Step::ShowRival { transaction: 2630, rival: 0, showing: by_word },
+            Step::Show { transaction: 16470, showing: SHOWN },
+        ],
+    );
+}
+
+/// No mempool holds the coinbase transaction of a lost block, whatever services say.
+#[test]
+fn services_cannot_show_a_coinbase_transaction() {
+    run_with_services(
+        PaymentRules::default(),
+        &[
+            Step::CreateInvoice { satoshis: 1000, is_short: false },
+            Step::FindReward(vec![(Payee::Invoice(0), 5000)]),
+            Step::LoseBlocks { count: 1, to_mempool: false, is_told: true },
+            Step::Say { transaction: 0, sighting: WORD },
+        ],
+    );
+}
+
+/// While a reorganisation is followed, a rival of a payment in a block changes nothing that has counted.
+#[test]
+fn a_rival_of_a_mined_payment_does_not_change_its_depth() {
+    let rules =
+        PaymentRules { zero_conf_limit: Some(500), mined_blocks: 2, ..PaymentRules::default() };
+    run_with_services(
+        rules,
+        &[
+            Step::Fund { satoshis: 1000, showing: SHOWN },
+            Step::Grow { blocks: 0, with_payments: false },
+            Step::TellBlocks,
+            Step::SayRival(0),
+        ],
+    );
 }

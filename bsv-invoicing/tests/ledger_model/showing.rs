@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use bsv_invoicing::coins::{Chain, KeyPath};
 use bsv_invoicing::ledger::rows::FollowedBlock;
 use bsv_invoicing::ledger::{
-    CheckedProof, DropBytes, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine, Query,
-    Refusal, See, Sighting, Watch,
+    CheckedProof, DropBytes, Evidence, FollowReorganisation, FollowTip, ForgetBlock, GetLong, Mine,
+    Query, Refusal, Sighting, Watch,
 };
-use bsv_invoicing::transactions::{BlockPlace, Purpose, ShownAs, TransactionState};
+use bsv_invoicing::transactions::{BlockPlace, Purpose, TransactionState};
 
 use bsv_tx::{Script, TxOut};
 
@@ -33,12 +33,13 @@ impl World {
         if self.network.is_orphan(index) {
             return;
         }
+        let sighting = self.sighting(showing);
         let place = match showing.is_mined {
             true => Place::Block(self.network.new_block()),
             false => Place::Mempool,
         };
         if !showing.is_mined && matches!(self.network.place(index), Place::Block(_)) {
-            return self.tell(index, showing.is_fee_sufficient);
+            return self.tell(index, sighting);
         }
         let mut parents = self.network.show(index, place);
         parents.retain(|it| *it != index);
@@ -48,39 +49,28 @@ impl World {
             Parents::Untold => (Vec::new(), Vec::new()),
         };
         for told in first.into_iter().chain([index]).chain(last) {
-            self.tell(told, showing.is_fee_sufficient);
+            self.tell(told, sighting);
         }
     }
 
+    /// What the source says of a transaction.
+    pub(crate) fn sighting(&self, showing: Showing) -> Sighting {
+        let Showing { is_fee_sufficient, evidence, .. } = showing;
+        let evidence = if self.has_services { evidence } else { Evidence::Judged };
+        Sighting { is_fee_sufficient, evidence }
+    }
+
     /// The wallet is told where the network has a transaction.
-    fn tell(&mut self, index: usize, is_fee_sufficient: bool) {
+    fn tell(&mut self, index: usize, sighting: Sighting) {
         let entries = self.told.entries.iter().filter(|(_, it)| it.transaction == index);
         let numbers: Vec<_> = entries.map(|(number, _)| *number).collect();
         for number in numbers {
             match self.network.place(index) {
                 Place::Nowhere => {}
-                Place::Mempool => self.see(number, is_fee_sufficient),
+                Place::Mempool => self.see(number, sighting),
                 Place::Block(block) => self.mine(number, block),
             }
         }
-    }
-
-    fn see(&mut self, transaction: u64, is_fee_sufficient: bool) {
-        let see =
-            See { transaction, sighting: Sighting::judged(is_fee_sufficient), now: self.now() };
-        let at = self.at(&self.rows);
-        self.execute(&see, |world, _| {
-            let old = world.told.state(transaction);
-            let was_sufficient = world.told.entries[&transaction].shown >= ShownAs::Seen;
-            let new = match is_fee_sufficient || was_sufficient {
-                true => TransactionState::Seen,
-                false => TransactionState::Waiting,
-            };
-            if old != new && !matches!(old, TransactionState::Mined(_)) {
-                world.told.show(transaction, new, at);
-            }
-        })
-        .unwrap();
     }
 
     fn mine(&mut self, transaction: u64, block: BlockPlace) {
@@ -116,6 +106,7 @@ impl World {
             }
             let new = TransactionState::Mined(block);
             if world.told.state(transaction) != new {
+                world.told.lose_rivals(transaction, at);
                 world.told.entries.get_mut(&transaction).unwrap().proofs += 1;
                 world.told.show(transaction, new, at);
             }
@@ -159,8 +150,8 @@ impl World {
     fn forget(&mut self, block: BlockPlace) {
         let at = self.at(&self.rows);
         let (after, limit, now) = (0, usize::MAX, self.now());
-        let forget =
-            ForgetBlock { block, is_replaced: true, may_have_rivals: false, after, limit, now };
+        let may_have_rivals = self.has_services;
+        let forget = ForgetBlock { block, is_replaced: true, may_have_rivals, after, limit, now };
         self.execute(&forget, |world, _| {
             let there = world.told.entries.iter();
             let there = there.filter(|(_, it)| it.state == TransactionState::Mined(block));
@@ -170,7 +161,10 @@ impl World {
                     // It has spent an output of a coinbase transaction that is lost.
                     _ if entry.state != TransactionState::Mined(block) => {}
                     Purpose::Coinbase => world.told.lose(number, TransactionState::Invalid, at),
-                    _ => world.told.set(number, TransactionState::Contested { told: false }, at),
+                    _ => {
+                        world.told.note_word(number, may_have_rivals);
+                        world.told.set(number, TransactionState::Contested { told: false }, at);
+                    }
                 }
             }
         })
@@ -186,7 +180,7 @@ impl World {
         });
         let Some(index) = pick(&lost.collect::<Vec<_>>(), coinbase) else { return };
         if self.network.return_block(index).is_some() {
-            self.tell(index, true);
+            self.tell(index, Sighting::judged(true));
         }
     }
 
@@ -227,7 +221,8 @@ impl World {
         };
         self.network.show(index, place);
         let output = Output { satoshis, key, invoice: to_invoice, user: None };
-        self.notice(index, BTreeMap::from([(0, output)]), spent.into_iter().collect(), true);
+        let sighting = Sighting::judged(true);
+        self.notice(index, BTreeMap::from([(0, output)]), spent.into_iter().collect(), sighting);
     }
 
     /// The wallet drops the bytes of long transactions that nobody needs any more.
@@ -261,6 +256,7 @@ impl World {
             may_lose_blocks: false,
             are_blocks_told: true,
             parents: Parents::First,
+            evidence: Evidence::Word,
         };
         for index in 0..self.network.transactions.len() {
             let is_open_payment = self.told.entries.values().any(|it| {

@@ -1,5 +1,6 @@
 //! The steps, and the strategies that draw them.
 
+use bsv_invoicing::ledger::{Evidence, Sighting};
 use proptest::prelude::*;
 
 /// A random number that chooses among the possible choices.
@@ -33,6 +34,8 @@ pub(crate) struct Showing {
     pub(crate) may_lose_blocks: bool,
     pub(crate) are_blocks_told: bool,
     pub(crate) parents: Parents,
+    /// What stands behind it, if services tell of transactions.
+    pub(crate) evidence: Evidence,
 }
 
 /// The key that an output pays.
@@ -135,6 +138,17 @@ pub(crate) enum Step {
     RecordCancellation(Pick),
     /// Prepare and record.
     Cancel(Pick),
+    /// Services say something of a transaction, whether it is true or not.
+    Say {
+        transaction: Pick,
+        sighting: Sighting,
+    },
+    /// Services say that they know another transaction for one of its coins.
+    SayRival(Pick),
+    /// Services tell of a transaction instead of a node.
+    LeaveNode(Pick),
+    /// Nobody says for a while what became of a payment.
+    FreeInvoices(Pick),
     Unfollow(Pick),
     Recover {
         spends: Option<Pick>,
@@ -168,15 +182,27 @@ fn showing() -> impl Strategy<Value = Showing> {
         1 => Just(Parents::Untold),
     ];
     let often = || prop::bool::weighted(0.8);
-    (often(), prop::bool::weighted(0.35), any::<bool>(), often(), parents).prop_map(
-        |(is_fee_sufficient, is_mined, may_lose_blocks, are_blocks_told, parents)| Showing {
-            is_fee_sufficient,
-            is_mined,
-            may_lose_blocks,
-            are_blocks_told,
-            parents,
+    let how = (often(), prop::bool::weighted(0.35), any::<bool>(), often(), parents, evidence());
+    how.prop_map(
+        |(is_fee_sufficient, is_mined, may_lose_blocks, are_blocks_told, parents, evidence)| {
+            Showing {
+                is_fee_sufficient,
+                is_mined,
+                may_lose_blocks,
+                are_blocks_told,
+                parents,
+                evidence,
+            }
         },
     )
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    prop_oneof![
+        7 => Just(Evidence::Word),
+        2 => Just(Evidence::Hearsay),
+        1 => Just(Evidence::Judged),
+    ]
 }
 
 fn satoshis() -> impl Strategy<Value = u64> {
@@ -247,6 +273,17 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => pick().prop_map(Step::Invalidate),
         2 => pick().prop_map(Step::Unfollow),
     ];
+    let word = prop_oneof![4 => Just(Evidence::Word), 1 => Just(Evidence::Hearsay)];
+    let services = prop_oneof![
+        6 => (pick(), prop::bool::weighted(0.8), word).prop_map(
+            |(transaction, is_fee_sufficient, evidence)| Step::Say {
+                transaction, sighting: Sighting { is_fee_sufficient, evidence },
+            }
+        ),
+        1 => pick().prop_map(Step::SayRival),
+        1 => pick().prop_map(Step::LeaveNode),
+        2 => pick().prop_map(Step::FreeInvoices),
+    ];
     let outgoing = prop_oneof![
         2 => (pick(), satoshis(), rate())
             .prop_map(|(url, satoshis, fee_rate)| Step::Reserve { url, satoshis, fee_rate }),
@@ -271,5 +308,5 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (pick(), any::<bool>())
             .prop_map(|(transaction, is_read)| Step::MarkRead { transaction, is_read }),
     ];
-    prop_oneof![8 => incoming, 14 => network, 12 => outgoing, 2 => rest]
+    prop_oneof![8 => incoming, 14 => network, 4 => services, 12 => outgoing, 2 => rest]
 }

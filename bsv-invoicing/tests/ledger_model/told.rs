@@ -10,8 +10,9 @@ use bsv_invoicing::invoices::{PaymentRules, Received};
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::sending::OutgoingPurpose;
 use bsv_invoicing::transactions::{
-    BlockPlace, COINBASE_MATURITY, FollowedUntil, Purpose, ShownAs, TransactionState,
+    BlockPlace, COINBASE_MATURITY, FollowedUntil, Purpose, ShownAs, TransactionState, Word,
 };
+use bsv_tx::{OutPoint, Txid};
 
 use crate::network::Network;
 
@@ -42,6 +43,7 @@ pub(crate) type Owner = (Option<u64>, Option<u64>);
 pub(crate) struct Entry {
     /// Its index in the network.
     pub(crate) transaction: usize,
+    pub(crate) txid: Txid,
     pub(crate) purpose: Purpose,
     /// Whether the wallet offered it to the network before the network showed it.
     pub(crate) is_offered: bool,
@@ -61,6 +63,14 @@ pub(crate) struct Entry {
     /// Whether it is in a block that is not deep enough for invoices above the limit.
     pub(crate) is_shallow: bool,
     pub(crate) are_bytes_dropped: bool,
+    /// What services say of it.
+    pub(crate) word: Option<Word>,
+    /// All coins that it spends, those of strangers too.
+    pub(crate) coins: BTreeSet<OutPoint>,
+    /// Those of its coins by which its rivals are found, while it may have any.
+    pub(crate) known_coins: Option<BTreeSet<OutPoint>>,
+    /// What it pays that counts by a word alone.
+    pub(crate) exposed: u64,
 }
 
 impl Entry {
@@ -151,6 +161,13 @@ pub(crate) struct Told {
     pub(crate) followed: Option<u32>,
     /// Whether a reorganisation was found, and the chain was not followed to its tip yet.
     pub(crate) is_reorganising: bool,
+    /// The holders of coins before the last step. Of two transactions that spend one coin, the one that
+    /// had it keeps it.
+    pub(crate) held: BTreeMap<ReceiptKey, u64>,
+    /// What the payment pays that had to wait when the sum of what counts by a word was last told.
+    pub(crate) exposure_told_for: Option<u64>,
+    /// How many events told of that sum.
+    pub(crate) exposure_events: u64,
 }
 
 impl Told {
@@ -161,6 +178,7 @@ impl Told {
     /// Adds a transaction that the network has not shown.
     pub(crate) fn add(
         &mut self,
+        network: &Network,
         number: u64,
         (transaction, purpose, at): (usize, Purpose, Timestamp),
         outputs: BTreeMap<u32, Output>,
@@ -171,6 +189,7 @@ impl Told {
         let (is_offered, shown, wish, proofs) = (false, ShownAs::Nothing, None, 0);
         let new = Entry {
             transaction,
+            txid: network.transactions[transaction].txid,
             purpose,
             is_offered,
             at,
@@ -184,6 +203,10 @@ impl Told {
             proofs,
             is_shallow: false,
             are_bytes_dropped: false,
+            word: None,
+            coins: network.coins_of(transaction),
+            known_coins: None,
+            exposed: 0,
         };
         assert!(self.entries.insert(number, new).is_none(), "number {number} is given out twice");
     }
@@ -191,10 +214,7 @@ impl Told {
     /// The network has a transaction. Other transactions that hold the same coins are lost.
     pub(crate) fn show(&mut self, number: u64, new: TransactionState, at: Timestamp) {
         let spends = self.entries[&number].spends.clone();
-        let cancelled = match self.entries[&number].purpose {
-            Purpose::Cancellation(payment) => Some(self.payments[&payment].transaction),
-            _ => None,
-        };
+        let cancelled = self.cancelled_by(number);
         let is_rival = |(other, entry): &(&u64, &Entry)| {
             **other != number && entry.holds() && !entry.spends.is_disjoint(&spends)
         };
@@ -212,6 +232,14 @@ impl Told {
             && let Some(other) = self.pending_cancellation(payment)
         {
             self.set(other, TransactionState::Refused, at);
+        }
+    }
+
+    /// The transaction that another one cancels.
+    pub(crate) fn cancelled_by(&self, number: u64) -> Option<u64> {
+        match self.entries[&number].purpose {
+            Purpose::Cancellation(payment) => Some(self.payments[&payment].transaction),
+            _ => None,
         }
     }
 
@@ -285,16 +313,18 @@ impl Told {
         {
             self.settle(invoice);
         }
+        self.settle_words(number, at);
     }
 
     /// Whether a block is deep enough for invoices above the limit.
-    fn is_deep(&self, block: BlockPlace) -> bool {
+    pub(crate) fn is_deep(&self, block: BlockPlace) -> bool {
         self.followed.unwrap_or(0) + 1 >= block.height + self.rules.mined_blocks
     }
 
     /// The wallet has followed the chain to this height.
     pub(crate) fn follow(&mut self, height: u32) {
         (self.followed, self.is_reorganising) = (Some(height), false);
+        self.follow_exposure();
         let shallow = self.entries.iter().filter(|(_, it)| it.is_shallow);
         let deep = shallow.filter(|(_, it)| it.state.block().is_some_and(|it| self.is_deep(it)));
         for number in deep.map(|(number, _)| *number).collect::<Vec<_>>() {
@@ -339,6 +369,11 @@ impl Told {
     pub(crate) fn pending_cancellation(&self, payment: u64) -> Option<u64> {
         let number = self.payments[&payment].cancellation?;
         (self.state(number) == TransactionState::Offered).then_some(number)
+    }
+
+    /// The cancellation of a payment, unless it is lost. Services may have taken it.
+    pub(crate) fn standing_cancellation(&self, payment: u64) -> Option<u64> {
+        self.payments[&payment].cancellation.filter(|number| !is_lost(self.state(*number)))
     }
 
     /// The bytes of all long transactions are dropped that nobody needs any more.
@@ -412,18 +447,23 @@ impl Told {
     }
 
     /// The transaction that spends each receipt or has reserved it. Two for one receipt are a
-    /// mistake.
+    /// mistake unless nothing but a path can decide between them.
     pub(crate) fn holders(&self) -> BTreeMap<ReceiptKey, u64> {
-        let mut holders = BTreeMap::new();
+        let mut holders = BTreeMap::<ReceiptKey, Vec<u64>>::new();
         let holding = self.entries.iter().filter(|(_, entry)| entry.holds());
         let spent = holding.map(|(number, entry)| (number, &entry.spends));
         for (number, keys) in spent.chain(&self.reservations) {
             for key in keys {
-                let other = holders.insert(*key, *number);
-                assert_eq!(other, None, "{key:?} is spent by {number} too");
+                holders.entry(*key).or_default().push(*number);
             }
         }
-        holders
+        let decided = holders.into_iter().map(|(key, all)| {
+            let has_rival = |it: &u64| self.entries.get(it).is_some_and(Entry::has_rival);
+            assert!(all.len() == 1 || all.iter().all(has_rival), "{key:?} is spent by {all:?}");
+            let kept = self.held.get(&key).filter(|before| all.contains(before));
+            (key, *kept.or(all.iter().max()).unwrap())
+        });
+        decided.collect()
     }
 
     /// All receipts with their transactions.
@@ -476,8 +516,8 @@ impl Told {
         &self,
         holders: &BTreeMap<ReceiptKey, u64>,
     ) -> BTreeMap<(Trust, u64, ReceiptKey), ()> {
-        use TransactionState::{Mined, Seen};
-        let shown = self.receipts().filter(|(_, _, it)| matches!(it.state, Seen | Mined(_)));
+        use TransactionState::Mined;
+        let shown = self.receipts().filter(|(_, _, it)| it.can_be_spent());
         let free = shown.filter(|(key, _, it)| !holders.contains_key(key) && !self.is_immature(it));
         let placed = free.map(|(key, output, maker)| {
             let is_change = output.key.chain == Chain::Change;

@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) rows: MemoryRows,
     pub(crate) told: Told,
     pub(crate) network: Network,
+    /// Whether services tell of transactions. A node then tells of some, as if the source had changed.
+    pub(crate) has_services: bool,
     replay: Replay,
     /// The time in microseconds.
     pub(crate) clock: u64,
@@ -54,12 +56,10 @@ pub(crate) fn pick<T: Copy>(from: &[T], pick: Pick) -> Option<T> {
 }
 
 impl World {
-    /// A wallet where only payments with so many confirmations count for invoices above a limit, if
-    /// there is one.
-    pub(crate) fn with_limit(zero_conf_limit: Option<u64>, mined_blocks: u32) -> Self {
-        let mut world = Self::default();
-        world.told.rules =
-            PaymentRules { zero_conf_limit, mined_blocks, ..PaymentRules::default() };
+    /// A wallet with these rules, which a node or services tell of transactions.
+    pub(crate) fn new(rules: PaymentRules, has_services: bool) -> Self {
+        let mut world = Self { has_services, ..Self::default() };
+        world.told.rules = rules;
         world.rows.apply(&SetRules { rules: world.told.rules });
         world
     }
@@ -133,6 +133,10 @@ impl World {
                     self.record_cancellation(Pick::try_from(self.prepared.len() - 1).unwrap());
                 }
             }
+            Step::Say { transaction, sighting } => self.say(transaction, sighting),
+            Step::LeaveNode(transaction) => self.leave_node(transaction),
+            Step::SayRival(transaction) => self.say_rival(transaction),
+            Step::FreeInvoices(transaction) => self.free_invoices(transaction),
             Step::Unfollow(transaction) => self.unfollow(transaction),
             Step::Recover { spends, to_invoice, satoshis, is_mined } => {
                 self.recover(spends, to_invoice, satoshis, is_mined);
@@ -164,6 +168,7 @@ impl World {
         let before = Visible::of(&self.rows);
         let answer = self.rows.execute(command);
         then(self, &answer);
+        self.told.held = self.told.holders();
         let told = self.replay.read(&self.rows);
         checks::check(&self.rows, &self.told, &self.network);
         self.replay.check(&self.rows, &self.told);
@@ -213,8 +218,9 @@ impl World {
     /// Checks that a transaction which is displaced, and then shown again with all that was
     /// displaced with it, is as before.
     fn check_undone_and_redone(&self) {
-        if self.told.rules.zero_conf_limit.is_some() {
-            // A payment that is shown again counts above the limit once a block holds it again.
+        if self.has_services || self.told.rules.zero_conf_limit.is_some() {
+            // A payment that is shown again counts above the limit once a block holds it again. Of
+            // services, a rival is remembered.
             return;
         }
         let choice = Pick::try_from(self.clock / 1_000_000 % 65_000).unwrap();

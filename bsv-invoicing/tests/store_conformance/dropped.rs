@@ -1,9 +1,9 @@
 //! Long transactions that nobody needs any more are kept without their bytes.
 
 use bsv_invoicing::ledger::movements::GetMovements;
-use bsv_invoicing::ledger::queries::GetShown;
+use bsv_invoicing::ledger::queries::{GetAncestors, GetShown};
 use bsv_invoicing::ledger::rows::FollowedBlock;
-use bsv_invoicing::ledger::{DropBytes, FollowTip, GetLong, Offer};
+use bsv_invoicing::ledger::{DropBytes, FollowTip, ForgetBlock, GetLong, Offer};
 use bsv_invoicing::movements::{Movement, MovementQuery};
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::RawBytes;
@@ -11,6 +11,7 @@ use bsv_tx::{BlockHash, OutPoint, Script, Transaction, TxIn, TxOut};
 
 use super::making::*;
 use super::noticed::{MEMPOOL, block, notice, paying_invoices, shown};
+use super::rivals::{GONE, WORD, mined, told};
 use super::totals::items;
 use super::*;
 
@@ -259,4 +260,37 @@ pub(super) async fn with_the_fee(store: &impl WalletStore) {
     assert!(!is_dropped(store, 2).await);
     let fees = movements(store).await.into_iter().filter(|it| it.fee > 0);
     assert_eq!(fees.map(|it| (it.txid, it.fee)).collect::<Vec<_>>(), [(spender.txid(), 30)]);
+}
+
+/// The ancestors of a transaction of which services tell stay until it is deep: services take it again
+/// after a reorganisation only with them.
+pub(super) async fn ancestors_until_deep(store: &impl WalletStore) {
+    create(store, at(0), HOUR).await;
+    let ancestor = paying(&[1], 7);
+    let offer = Offer { ancestors: ancestor.to_bytes(), ..incoming(1, 1, at(1)) };
+    let offer = Offer { may_have_rivals: true, ..offer };
+    let number = begin_with(store, offer).await.number;
+    told(store, number, WORD, 2).await;
+    mined(store, number, 7, 3).await;
+    assert_eq!(store.followed(0, 9).await.unwrap(), []);
+    let are_kept = async || store.get(GetAncestors(number)).await.unwrap() == [ancestor.clone()];
+    follow(store, 8).await;
+    assert!(are_kept().await);
+    let forget = ForgetBlock {
+        block: proof(7).block,
+        is_replaced: true,
+        may_have_rivals: true,
+        after: 0,
+        limit: 9,
+        now: at(4),
+    };
+    store.execute(forget).await.unwrap();
+    assert_eq!(store.record(number).await.unwrap().unwrap().state, GONE);
+    assert!(are_kept().await, "it may have to be sent again");
+    mined(store, number, 9, 5).await;
+    follow(store, 108).await;
+    assert!(are_kept().await);
+    follow(store, 109).await;
+    assert!(!are_kept().await);
+    assert!(!is_dropped(store, number).await);
 }

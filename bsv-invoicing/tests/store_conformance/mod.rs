@@ -245,6 +245,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("a word counts up to a limit", exposure::limit).await;
     check::<P>("only what a word alone makes count is exposed", exposure::parts).await;
     check::<P>("the reason why a payment waits is known", exposure::reasons).await;
+    check::<P>("services tell instead of a node", rivals::of_another_source).await;
     check::<P>("a node excludes rivals", rivals::judged).await;
     check::<P>(
         "a transaction with very many coins counts once it is mined",
@@ -260,6 +261,8 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("bytes come back after a reorganisation", dropped::after_a_reorganisation).await;
     check::<P>("bytes of a lost transaction are dropped", dropped::of_a_lost_transaction).await;
     check::<P>("bytes that tell a fee stay", dropped::with_the_fee).await;
+    check::<P>("ancestors of services stay until they are deep", dropped::ancestors_until_deep)
+        .await;
     check::<P>("reserved coins are recorded, or released", reservations::reserved).await;
     check::<P>("an unanswered reservation is let go of", reservations::unanswered).await;
     check::<P>("a released reservation cannot be recorded", reservations::recorded_too_late).await;

@@ -6,8 +6,8 @@ use bsv_invoicing::ledger::queries::{
     GetBalance, GetFigures, GetReceipt, GetReceivedSum, GetRecord,
 };
 use bsv_invoicing::ledger::{
-    CheckedProof, Evidence, ForgetBlock, FreeInvoices, Mine, NoteRival, Offer, RefuseByPayee,
-    Reserved, See, ShownPlace, Sighting,
+    CheckedProof, Evidence, ForgetBlock, FreeInvoices, GetExposure, Mine, NoteRival, Offer,
+    RefuseByPayee, Reserved, See, ShownPlace, Sighting, TellByServices,
 };
 use bsv_invoicing::receiving::{IncomingPayment, IncomingState, ReceiptKey};
 use bsv_invoicing::sending::OutgoingState;
@@ -427,4 +427,37 @@ pub(super) async fn of_unknown_outcome(store: &impl WalletStore) {
     store.sweep(at(3 * 3600), 9).await.unwrap();
     let invoice = store.invoice(2).await.unwrap().unwrap();
     assert!(invoice.expired_at.is_some(), "{invoice:?}");
+}
+
+/// Services tell of what a node has shown before: their coins are listed then, so that rivals are found,
+/// and strangers' receipts are not spent. A node that tells of it again ends that.
+pub(super) async fn of_another_source(store: &impl WalletStore) {
+    invoices(store, 2).await;
+    let node = |invoice, lock_time| {
+        let transaction = Transaction { lock_time, ..paying(&[SATOSHIS], 5) };
+        Offer { transaction: (&transaction).into(), ..incoming(invoice, 5, at(1)) }
+    };
+    let first = begin_with(store, node(1, 1)).await.number;
+    assert_eq!(told(store, first, Sighting::judged(true), 2).await, Seen);
+    assert_eq!(coins(store).await, 0);
+    let tell = TellByServices { transaction: first, now: at(3) };
+    for _ in 0..2 {
+        store.execute(tell).await.unwrap();
+        assert_eq!((state(store, first).await, coins(store).await), (Seen, 1));
+        assert_eq!(store.get(GetExposure).await.unwrap().satoshis, SATOSHIS);
+        let record = store.record(first).await.unwrap().unwrap();
+        assert!(!record.can_be_spent());
+    }
+    let second = offered(store, 2, 5, 2).await.number;
+    assert_eq!(state(store, first).await, GONE);
+    assert_eq!(told(store, second, WORD, 4).await, Waiting);
+    assert_eq!(told(store, first, Sighting::judged(true), 5).await, Seen);
+    let record = store.record(first).await.unwrap().unwrap();
+    assert!(record.can_be_spent() && !record.has_rival());
+    assert_eq!(store.get(GetExposure).await.unwrap().satoshis, 0);
+    // What is offered or in a block stays as it is.
+    mined(store, first, 7, 6).await;
+    store.execute(tell).await.unwrap();
+    assert_eq!(store.record(first).await.unwrap().unwrap().word, None);
+    audited(store).await;
 }

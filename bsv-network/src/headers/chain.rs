@@ -186,6 +186,15 @@ impl HeaderChain {
         Some((self.headers[place].height, self.header(place)?))
     }
 
+    /// Whether a block may be one of those before the first header whose bytes are known, which no branch
+    /// leaves. Only its work tells: a block of a network for tests has too little.
+    pub fn may_begin_with(&self, height: u32, hash: &BlockHash) -> bool {
+        match self.place_at(height) {
+            Some(place) => self.headers[place].hash == *hash,
+            None => height < self.lowest && self.rules.has_least_work(hash),
+        }
+    }
+
     /// How the best branch has changed since it had this tip. `None` if the block is unknown, or on a
     /// branch that is forgotten: then what follows the checkpoint may have changed.
     pub fn change_since(&self, tip: &BlockHash) -> Option<Change> {

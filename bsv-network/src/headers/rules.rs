@@ -154,6 +154,11 @@ impl HeaderRules {
         is_proved.then(|| work(target))
     }
 
+    /// Whether a block with this hash has the least work that the network allows.
+    pub(super) fn has_least_work(&self, hash: &BlockHash) -> bool {
+        U256::from_be_bytes(hash.to_display_bytes()) <= self.easiest_target()
+    }
+
     /// The target that a header of this time must state, in compact form. `None` if too few headers
     /// before it are known.
     fn required(&self, ancestors: &impl Ancestors, time: u32) -> Option<u32> {

@@ -160,6 +160,10 @@ async fn place(source: &NetworkSource, tip: ChainTip, last: FollowedBlock) -> Re
     loop {
         let block = source.header(&hash).await.map_err(away)?;
         let Some(block) = block else {
+            if is_first && source.may_begin_with(last.height, &last.hash) {
+                // A node was followed up to this block. Services know only later ones.
+                return Ok(Place::Known(Fork::None));
+            }
             let is_behind = tip.height < last.height;
             return Ok(if is_behind { Place::NotYetKnown } else { Place::Unknown });
         };
@@ -175,4 +179,51 @@ async fn place(source: &NetworkSource, tip: ChainTip, last: FollowedBlock) -> Re
 async fn is_in_main_chain(source: &NetworkSource, block: &BlockHash) -> Result<bool, Error> {
     let block = source.header(block).await.map_err(away)?;
     Ok(block.is_some_and(|block| block.in_main_chain))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bsv_network::Services;
+    use bsv_network::broadcasters::{Broadcaster, BroadcasterSet, Dialect};
+    use bsv_network::headers::{Checkpoint, HeaderFile, HeaderFollower, SourceNames};
+    use bsv_tx::Network;
+    use reqwest::Client;
+
+    use super::*;
+
+    /// Blocks of the main network, and of a network for tests.
+    const GENESIS: &str = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f";
+    const OF_TESTS: &str = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
+
+    #[tokio::test]
+    async fn a_block_before_all_headers_stays_unless_its_chain_is_another_one()
+    -> Result<(), Box<dyn Error>> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let directory = tempfile::tempdir()?;
+        let network = Network::Livenet;
+        let checkpoint = Checkpoint::of(network);
+        let file = HeaderFile::open(&directory.path().join("headers"), network, &checkpoint)?;
+        let names = SourceNames { urls: Vec::new(), peers: vec!["127.0.0.1:1".to_owned()] };
+        let headers = HeaderFollower::new(Arc::new(file), network, names, Client::new());
+        let broadcaster = Broadcaster::new(Dialect::Arc, Client::new(), "https://x.test");
+        let set = BroadcasterSet::new(vec![broadcaster], 1)?;
+        let services = Services::new(set, Arc::new(headers), Duration::from_secs(1), 100);
+        let source = NetworkSource::services(Arc::new(services));
+        let tip = source.tip().await?;
+        let stays = async |height, hash: &str| {
+            let last = FollowedBlock { height, hash: hash.parse().unwrap() };
+            matches!(place(&source, tip, last).await, Ok(Place::Known(Fork::None)))
+        };
+        let tip_hash = tip.hash.to_string();
+        assert!(stays(tip.height, &tip_hash).await);
+        assert!(stays(tip.height - 1000, GENESIS).await);
+        assert!(!stays(tip.height - 1000, OF_TESTS).await);
+        assert!(!stays(tip.height - 1, GENESIS).await, "there is another block");
+        assert!(!stays(tip.height + 1, GENESIS).await);
+        Ok(())
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bsv_network::{ChainTip, NetworkSource};
 use bsv_tx::BlockHash;
+use futures_util::future::try_join_all;
 
 use super::block_parts::{BlockParts, Found};
 use super::{Search, block_time};
@@ -93,9 +94,10 @@ impl Wallet {
         let mut next = Some(place);
         while let Some(after) = next {
             let long = self.store.list(GetLong { after, tip, limit: LOOKED_AT_ONCE }).await?;
-            for transaction in long.numbers {
-                self.store.execute(DropBytes { transaction, tip }).await?;
-            }
+            let drops = long.numbers.into_iter();
+            let drops = drops.map(|transaction| self.store.execute(DropBytes { transaction, tip }));
+            // They share commits.
+            try_join_all(drops).await?;
             next = long.next;
         }
         Ok(())
