@@ -43,7 +43,7 @@ pub mod invoices {
     pub use crate::model::invoice_id::{IdCipher, InvoiceIdParseError, NewId};
     pub use crate::model::settlement::{
         CONTESTED_BLOCKS, Counting, InvoiceSums, LatePayments, NextStep, PaymentRules, Received,
-        Settlement, UNMINED_PERIOD,
+        Settlement, Shallowness, UNMINED_PERIOD,
     };
     pub use crate::model::user::{MAX_NAME_LEN, MAX_USER_FIELD_LEN};
 }

@@ -270,7 +270,7 @@ fn one_of_each() -> Vec<String> {
         line::<MinedAt>(&(900_000, 9), &()),
         line::<Attention>(&7, &()),
         line::<Contested>(&(7, 9), &900_000),
-        line::<Shallow>(&(900_000, 7, 9), &()),
+        line::<Shallow>(&(900_000, 7, 9), &Shallowness::Uncounted),
         line::<UnprovenCoins>(&(OutPoint { txid: Txid::from_bytes([8; 32]), vout: 2 }, 9), &()),
         line::<Exposed>(&(OUTSIDE_BLOCKS, 9), &900),
     ]

@@ -3,6 +3,7 @@
 
 use crate::ledger::effects::transaction;
 use crate::ledger::follow_tip::followed_height;
+use crate::ledger::recount::listed_as_shallow;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Attention, Contested, Engine, Incoming, Invoices, ReceivedFor, Rules, WalletStoreError, try_all,
@@ -10,7 +11,7 @@ use crate::ledger::rows::{
 use crate::ledger::{Books, IsTipUnconfirmed, Query};
 use crate::model::coin::is_worth_sending;
 use crate::model::invoice::Invoice;
-use crate::model::settlement::{InvoiceSums, Received, StoredSums};
+use crate::model::settlement::{InvoiceSums, Received, Shallowness, StoredSums};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{TransactionState, WaitReason};
 
@@ -62,8 +63,8 @@ fn contested_for(rows: &dyn Engine, invoice: u64) -> Result<Option<u32>, WalletS
 /// How many payments of an invoice are searched for those that wait. Strangers may send any number.
 const SEARCHED_FOR_WAITING: usize = 32;
 
-/// The sum of an invoice's payments that wait for a block, among the newest ones, and why one of them
-/// waits. A fee is the last reason to name.
+/// The sum of an invoice's payments that wait for a block that is deep enough, among the newest ones,
+/// and why one of them waits. A fee is the last reason to name.
 pub(crate) fn waiting_sum(
     rows: &dyn Engine,
     invoice: u64,
@@ -72,7 +73,9 @@ pub(crate) fn waiting_sum(
     let newest = rows.first::<Incoming>(all, Descending, SEARCHED_FOR_WAITING)?;
     let sums = try_all(newest, |((_, number), paid)| {
         let record = transaction(rows, number)?;
-        let waits = record.state == TransactionState::Waiting;
+        let listed = listed_as_shallow(rows, (invoice, number), &record)?;
+        let is_uncounted = listed.is_some_and(|(_, it)| it == Shallowness::Uncounted);
+        let waits = is_uncounted || record.state == TransactionState::Waiting;
         let waiting = waits.then(|| (paid.satoshis, record.wait_reason()));
         Ok::<_, WalletStoreError>(waiting.unwrap_or_default())
     })?;

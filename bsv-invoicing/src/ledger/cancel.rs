@@ -102,10 +102,11 @@ impl Command for RecordCancellation {
 }
 
 impl Books<'_> {
-    /// The payment with this number. Refused if the network has shown it.
+    /// The payment with this number. Refused if the network shows it, or a node has shown it.
     fn cancellable(&self, number: u64) -> Result<OutgoingRecord, WalletStoreError> {
         let payment = self.known_payment(number)?;
-        if self.transaction(payment.transaction)?.state.is_open() {
+        let record = self.transaction(payment.transaction)?;
+        if record.state.is_open() || record.is_by_word() && record.state != TransactionState::Seen {
             return Ok(payment);
         }
         let state = self.outgoing_payment(number)?.state;

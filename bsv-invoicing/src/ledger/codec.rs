@@ -19,7 +19,7 @@ use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::settlement::{PaymentRules, Received};
+use crate::model::settlement::{PaymentRules, Received, Shallowness};
 use crate::model::stored::{AccountStart, CopyEnd, FollowedBlock, Paid, Reorganised, RescanFrom};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
@@ -209,7 +209,7 @@ macro_rules! cbor_rows {
 cbor_rows! {
     AccountStart, Answered, CopyEnd, Delivery, EventRow, Figures, FollowedBlock, FollowedUntil,
     FoundProof, Invoice, KeyPath, OutgoingRecord, Paid, PaymentRules, Receipt, ReceiptKey, Received,
-    Reorganised, RescanFrom, String, Timestamp, TransactionRecord, UserDraft, Vec<ReceiptKey>, Webhook,
+    Reorganised, RescanFrom, Shallowness, String, Timestamp, TransactionRecord, UserDraft, Vec<ReceiptKey>, Webhook,
     WithdrawalRecord, u32, u64,
 }
 

@@ -68,7 +68,7 @@ impl Books<'_> {
                     None if self.is_free(key)? => free.push(key),
                     None => {}
                     Some(holder) if holder == number => {}
-                    Some(holder) if self.is_mined(holder)? => return Ok(Rivals::Void),
+                    Some(holder) if self.is_deeply_mined(holder)? => return Ok(Rivals::Void),
                     Some(holder) => free.extend(self.free_descendants(holder)?),
                 }
                 let maker = self.transaction(key.maker)?.state;
@@ -104,9 +104,12 @@ impl Books<'_> {
         Ok(self.rows.get::<Spendable>(&place)?.is_some())
     }
 
-    fn is_mined(&self, number: u64) -> Result<bool, WalletStoreError> {
+    fn is_deeply_mined(&self, number: u64) -> Result<bool, WalletStoreError> {
         let record = self.rows.get::<Transactions>(&number)?;
-        Ok(record.is_some_and(|it| matches!(it.state, TransactionState::Mined(_))))
+        match record.and_then(|it| it.state.block()) {
+            Some(block) => self.is_deep(block.height),
+            None => Ok(false),
+        }
     }
 
     /// Coins that can be spent only if the transaction is mined.
@@ -146,7 +149,7 @@ impl Books<'_> {
 
 /// What keeps a transaction from being mined.
 enum Rivals {
-    /// A transaction that is already in the chain.
+    /// A transaction that is already deep enough in the chain.
     Void,
     /// Any transaction that spends one of these coins.
     Coins(Vec<ReceiptKey>),

@@ -126,7 +126,7 @@ impl Books<'_> {
         })?;
         self.tell_unassigned((number, &after), &made, &told, at)?;
         if let Purpose::Outgoing(payment) = after.purpose {
-            self.close_payment(payment, new, at)?;
+            self.close_payment(payment, [before.state, new], at)?;
             if before.state.is_lost() != new.is_lost() {
                 self.recount_refund(payment, !new.is_lost(), at)?;
             }
@@ -167,18 +167,21 @@ impl Books<'_> {
     fn close_payment(
         &mut self,
         payment: u64,
-        new: TransactionState,
+        [old, new]: [TransactionState; 2],
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
-        if new == TransactionState::Offered {
+        use TransactionState::{Cancelled, Contested, Offered, Unseen, Waiting};
+        if new == Offered {
             return Ok(());
         }
         self.rows.remove::<Messages>(payment)?;
         self.rows.remove::<PostingUrls>(payment)?;
-        if new.is_open() || new == TransactionState::Cancelled {
-            return Ok(());
+        match new {
+            Unseen | Cancelled => Ok(()),
+            // The owner has decided to cancel it although services have shown it.
+            Waiting | Contested { .. } if !old.is_open() => Ok(()),
+            _ => self.give_up_cancellation(payment, at),
         }
-        self.give_up_cancellation(payment, at)
     }
 
     /// Gives up the cancellation of a payment, because another transaction has taken the coin.

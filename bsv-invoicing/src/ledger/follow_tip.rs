@@ -61,7 +61,7 @@ impl Books<'_> {
         let counted = self.rows.first::<Shallow>(deep, Ascending, AT_ONCE)?;
         let are_all = counted.len() < AT_ONCE;
         let at = self.next_event_at(now);
-        try_all(counted, |((_, invoice, number), ())| self.count_anew(invoice, number, at))?;
+        try_all(counted, |((_, invoice, number), _)| self.count_anew(invoice, number, at))?;
         Ok(are_all && are_released)
     }
 }

@@ -7,7 +7,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::{BlockPlace, Purpose, TransactionState};
 
 /// A block is no longer in the main chain. Its transactions are contested until the network shows
-/// them again. Its coinbase transaction is invalid until the block returns: no other block can hold
+/// them again, or wait if they did not count yet. Its coinbase transaction is invalid until the block returns: no other block can hold
 /// it. Strangers choose how many there are, so each step changes a part of them. Whoever begins anew
 /// finds what is left.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,10 @@ impl Command for ForgetBlock {
                 }
                 _ => {
                     let after = if may_have_rivals { record.with_word() } else { record };
-                    let after = after.in_state(TransactionState::Contested { told: false });
+                    let after = after.in_state(match books.is_uncounted(*number, &record)? {
+                        true => TransactionState::Waiting,
+                        false => TransactionState::Contested { told: false },
+                    });
                     let spent = books.spent_by(*number)?;
                     books.change_record(*number, record, &spent, after, at)
                 }

@@ -1,4 +1,5 @@
-//! A payment of which nobody says what became of it, for so long that its invoice may be paid otherwise.
+//! A payment that has a rival, or of which nobody has said for long what became of it, so that its invoice
+//! may be paid otherwise.
 
 use crate::ledger::rows::{Expiries, InFlight, WalletStoreError, try_all};
 use crate::ledger::{Books, Command};
@@ -16,25 +17,32 @@ impl Command for FreeInvoices {
     type Answer = ();
 
     fn run(&self, books: &mut Books<'_>) -> Result<(), WalletStoreError> {
-        let number = self.transaction;
-        if books.known_transaction(number)?.state != TransactionState::Offered {
+        books.known_transaction(self.transaction)?;
+        books.free_invoices(self.transaction)
+    }
+}
+
+impl Books<'_> {
+    /// Lets the invoices of a payment that is still being offered be paid otherwise.
+    pub(crate) fn free_invoices(&mut self, number: u64) -> Result<(), WalletStoreError> {
+        if self.transaction(number)?.state != TransactionState::Offered {
             return Ok(());
         }
-        let made = books.made_by(number)?;
-        let invoices = books.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?;
+        let made = self.made_by(number)?;
+        let invoices = self.invoices_of(made.iter().map(|(_, receipt)| receipt.key))?;
         let freed = try_all(invoices, |invoice| {
-            if books.rows.get::<InFlight>(&invoice)? != Some(number) {
+            if self.rows.get::<InFlight>(&invoice)? != Some(number) {
                 return Ok(());
             }
-            books.rows.remove::<InFlight>(invoice)?;
+            self.rows.remove::<InFlight>(invoice)?;
             // The sweep may have looked at it in the meantime.
-            let may_expire = books.invoice(invoice)?.filter(|it| {
+            let may_expire = self.invoice(invoice)?.filter(|it| {
                 it.expired_at.is_none()
                     && it.payment_received_at.is_none()
                     && it.deleted_at.is_none()
             });
             match may_expire {
-                Some(it) => books.rows.put::<Expiries>((it.expires_at, invoice), &()),
+                Some(it) => self.rows.put::<Expiries>((it.expires_at, invoice), &()),
                 None => Ok(()),
             }
         });

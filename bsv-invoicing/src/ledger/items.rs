@@ -433,9 +433,10 @@ fn ledger_invoice(rows: &dyn Engine, invoice: &Invoice) -> Result<LedgerInvoice,
             from = maker.saturating_add(1);
             let record = rows.get::<Transactions>(&maker)?;
             let Some(record) = record else { continue };
-            let is_shallow = listed_as_shallow(rows, (number, maker), &record)?.is_some();
-            let Some(standing) = Standing::of(&record, is_shallow) else { continue };
-            item.shallow += u64::from(is_shallow);
+            let shallow = listed_as_shallow(rows, (number, maker), &record)?;
+            item.shallow += u64::from(shallow.is_some());
+            let standing = Standing::of(&record, shallow.map(|(_, it)| it));
+            let Some(standing) = standing else { continue };
             item.recounted.add(standing, paid.satoshis, record.at >= invoice.expires_at);
             item.is_listed &= rows.get::<Counted>(&(number, standing.height, maker))?.is_some();
             let contested = rows.get::<Contested>(&(number, maker))?;

@@ -42,6 +42,9 @@ pub struct Offer {
     pub is_known: bool,
     /// Whether services, and no node, will tell of it, so that its rivals must be found.
     pub may_have_rivals: bool,
+    /// Whether it is proven that all coins that it spends exist, and its signatures are theirs. Otherwise
+    /// it is nobody's rival before the network shows it.
+    pub are_coins_known: bool,
     /// The number of the claim to offer it: see [`Claim`](super::Claim).
     pub claim: u64,
     /// The time.
@@ -91,8 +94,7 @@ impl Command for Offer {
         let (number, record, invoices) = match before {
             Some((number, lost)) => {
                 let lost = books.keep_bytes(number, lost, &self.transaction)?;
-                let offered = if self.may_have_rivals { lost.with_word() } else { lost };
-                let offered = offered.in_state(TransactionState::Offered);
+                let offered = self.told_by_services(lost).in_state(TransactionState::Offered);
                 let spent = books.spent_by(number)?;
                 books.change_record(number, lost, &spent, offered, at)?;
                 let record = books.transaction(number)?;
@@ -173,9 +175,16 @@ impl Offer {
         let receipts: Vec<_> = self.receipts.iter().map(|it| it.of(number)).collect();
         books.add_receipts(number, &receipts)?;
         if self.may_have_rivals {
-            books.change_record(number, record, &[], record.with_word(), at)?;
+            books.change_record(number, record, &[], self.told_by_services(record), at)?;
         }
         Ok((number, record))
+    }
+
+    fn told_by_services(&self, record: TransactionRecord) -> TransactionRecord {
+        match self.may_have_rivals {
+            true => record.offered_to_services(self.are_coins_known),
+            false => record,
+        }
     }
 }
 

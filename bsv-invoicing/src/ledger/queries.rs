@@ -241,6 +241,10 @@ queries! {
         };
         Ok(Some((number, record, transaction)))
     };
+    /// Whether a transaction is known to have a rival.
+    HasRival(txid: bsv_tx::Txid) => bool: |rows| {
+        Ok(records_of(rows, &txid)?.into_iter().any(|(_, record)| record.has_rival()))
+    };
     /// The receipt with this key.
     GetReceipt(key: ReceiptKey) => Option<Receipt>: |rows| rows.get::<Receipts>(&key);
     /// The transaction of this id, if the network has shown it. Refused if its bytes are dropped.

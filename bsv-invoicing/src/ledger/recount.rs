@@ -6,12 +6,12 @@ use crate::ledger::follow_tip::followed_height;
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
     Contested, Counted, Damaged, Engine, Invoices, OUTSIDE_BLOCKS, ReceivedFor, Refunds, Shallow,
-    WalletStoreError, Wishes,
+    WalletStoreError, Wishes, try_all,
 };
 use crate::model::event::EventKind;
 use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
-use crate::model::settlement::{Counting, Received};
+use crate::model::settlement::{Counting, Received, Shallowness};
 use crate::model::transaction::{ShownAs, TransactionRecord, TransactionState};
 
 /// How a payment counts.
@@ -34,12 +34,13 @@ pub(crate) enum Slot {
 }
 
 impl Standing {
-    /// How a payment by this transaction counts, if it counts. `is_shallow` tells whether its block is
-    /// not deep enough for the invoice.
-    pub(crate) fn of(record: &TransactionRecord, is_shallow: bool) -> Option<Self> {
+    /// How a payment by this transaction counts, if it counts. `shallow` is how it is listed if its block
+    /// is not deep enough for it.
+    pub(crate) fn of(record: &TransactionRecord, shallow: Option<Shallowness>) -> Option<Self> {
         let block = record.state.block();
         let slot = match (block, record.shown) {
-            (Some(_), _) if !is_shallow => Slot::Mined,
+            _ if shallow == Some(Shallowness::Uncounted) => return None,
+            (Some(_), _) if shallow.is_none() => Slot::Mined,
             (_, ShownAs::Mined) => Slot::Unmined,
             _ => Slot::Unconfirmed,
         };
@@ -115,37 +116,56 @@ pub(crate) struct Payment {
 }
 
 impl Books<'_> {
-    /// Lists a payment as one in a block that is not deep enough for the invoice: at the second height
-    /// instead of the first.
+    /// Lists a payment as one in a block that is not deep enough for it: in the second way instead of the
+    /// first.
     pub(crate) fn list_shallow(
         &mut self,
         payment: &Payment,
-        [old, new]: [Option<u32>; 2],
+        [old, new]: [Option<(u32, Shallowness)>; 2],
     ) -> Result<(), WalletStoreError> {
         if old == new {
             return Ok(());
         }
         let key = |height| (height, payment.invoice, payment.transaction);
-        if let Some(height) = old {
+        if let Some((height, _)) = old {
             self.rows.remove::<Shallow>(key(height))?;
         }
-        if let Some(height) = new {
-            self.rows.put::<Shallow>(key(height), &())?;
+        if let Some((height, shallowness)) = new {
+            self.rows.put::<Shallow>(key(height), &shallowness)?;
         }
         Ok(())
     }
 
-    /// The height of the block that holds a transaction, if it is not deep enough for this invoice.
+    /// The height of the block that holds a transaction, if it is not deep enough for a payment of this
+    /// invoice, and whether the payment counts meanwhile. `old` is how it counted before.
     pub(crate) fn shallow_height(
         &self,
         invoice: &Invoice,
         record: &TransactionRecord,
-    ) -> Result<Option<u32>, WalletStoreError> {
+        old: Option<Standing>,
+    ) -> Result<Option<(u32, Shallowness)>, WalletStoreError> {
         let Some(block) = record.state.block() else { return Ok(None) };
-        if !self.rules.needs_block(invoice.satoshis) {
-            return Ok(None);
-        }
-        Ok((!self.is_deep(block.height)?).then_some(block.height))
+        let shallowness = match (self.rules.needs_block(invoice.satoshis), old) {
+            (true, _) => Shallowness::Counted,
+            // A block is cheap, so it must not make count what was kept from counting by a word.
+            (false, None) if record.word.is_some() => Shallowness::Uncounted,
+            (false, _) => return Ok(None),
+        };
+        Ok((!self.is_deep(block.height)?).then_some((block.height, shallowness)))
+    }
+
+    /// Whether a transaction pays an invoice and does not count for it, because its block is not deep
+    /// enough.
+    pub(crate) fn is_uncounted(
+        &self,
+        number: u64,
+        record: &TransactionRecord,
+    ) -> Result<bool, WalletStoreError> {
+        let keys = self.made_by(number)?.into_iter().map(|(_, receipt)| receipt.key);
+        let listed = try_all(self.invoices_of(keys)?, |invoice| {
+            listed_as_shallow(&self.rows, (invoice, number), record)
+        })?;
+        Ok(listed.into_iter().flatten().any(|(_, it)| it == Shallowness::Uncounted))
     }
 
     /// Counts the payments of an invoice anew. Returns the sums before, and those after, which the
@@ -255,15 +275,15 @@ impl Books<'_> {
     }
 }
 
-/// The height at which a payment is listed as one in a block that is not deep enough for the invoice.
+/// How a payment is listed as one in a block that is not deep enough for it, and at which height.
 pub(crate) fn listed_as_shallow(
     rows: &dyn Engine,
     (invoice, number): (u64, u64),
     record: &TransactionRecord,
-) -> Result<Option<u32>, WalletStoreError> {
+) -> Result<Option<(u32, Shallowness)>, WalletStoreError> {
     let Some(block) = record.state.block() else { return Ok(None) };
     let listed = rows.get::<Shallow>(&(block.height, invoice, number))?;
-    Ok(listed.map(|()| block.height))
+    Ok(listed.map(|shallowness| (block.height, shallowness)))
 }
 
 /// Where the first payer who said so, and whose payment of the invoice counts, wants refunds.

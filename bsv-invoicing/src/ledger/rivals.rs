@@ -49,12 +49,14 @@ impl Command for NoteRival {
 }
 
 impl Books<'_> {
-    /// Records that a transaction has a rival.
+    /// Records that a transaction has a rival. If it is still being offered, its invoices take another
+    /// payment.
     pub(crate) fn mark_rival(
         &mut self,
         number: u64,
         at: Timestamp,
     ) -> Result<(), WalletStoreError> {
+        self.free_invoices(number)?;
         let before = self.transaction(number)?;
         if before.has_rival() {
             return Ok(());

@@ -25,7 +25,7 @@ use crate::model::invoice::Invoice;
 use crate::model::outgoing::OutgoingRecord;
 use crate::model::process::{Claimed, ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::settlement::{PaymentRules, Received};
+use crate::model::settlement::{PaymentRules, Received, Shallowness};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{FollowedUntil, FoundProof, TransactionRecord};
 use crate::model::user::UserDraft;
@@ -453,7 +453,7 @@ kinds! {
     Contested = 54, "contested": (u64, u64) => u32;
     /// Height of the block of a payment that does not count yet because its block is not deep enough,
     /// number of the invoice, and number of the transaction.
-    Shallow = 55, "shallow": (u32, u64, u64) => ();
+    Shallow = 55, "shallow": (u32, u64, u64) => Shallowness;
     /// Coin that a transaction spends of which only services tell, and number of that transaction. It is
     /// in no block, and not lost.
     UnprovenCoins = 56, "unproven_coins": (OutPoint, u64) => ();

@@ -72,6 +72,8 @@ impl Books<'_> {
             (Evidence::Judged, _) => TransactionRecord { word: None, ..record },
             // Only a block holds such a transaction, whatever services say.
             _ if record.purpose == Purpose::Coinbase => return Ok(()),
+            // A block has decided, and only another one decides otherwise.
+            (_, TransactionState::Displaced | TransactionState::Cancelled) => return Ok(()),
             // A word confirms what stands, and takes nothing back.
             (Evidence::Word, TransactionState::Seen)
             | (Evidence::Hearsay, TransactionState::Seen | TransactionState::Contested { .. }) => {

@@ -117,11 +117,11 @@ impl Books<'_> {
         let number = payment.invoice;
         // There is no invoice if its payment was recovered with the words alone.
         let Some(mut invoice) = self.rows.get::<Invoices>(&number)? else { return Ok(()) };
-        let was_shallow_at = listed_as_shallow(&self.rows, (number, payment.transaction), before)?;
-        let shallow_at = self.shallow_height(&invoice, after)?;
-        self.list_shallow(payment, [was_shallow_at, shallow_at])?;
-        let old = Standing::of(before, was_shallow_at.is_some());
-        let new = Standing::of(after, shallow_at.is_some());
+        let was_shallow = listed_as_shallow(&self.rows, (number, payment.transaction), before)?;
+        let old = Standing::of(before, was_shallow.map(|(_, it)| it));
+        let shallow = self.shallow_height(&invoice, after, old)?;
+        self.list_shallow(payment, [was_shallow, shallow])?;
+        let new = Standing::of(after, shallow.map(|(_, it)| it));
         let has_changed = old.map(|it| it.slot) != new.map(|it| it.slot) || was_in_flight;
         if !has_changed && old == new && payment.told.iter().all(Option::is_none) {
             return Ok(());

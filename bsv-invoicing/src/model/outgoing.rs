@@ -132,20 +132,22 @@ pub enum OutgoingState {
 }
 
 impl OutgoingState {
-    fn of(state: TransactionState, is_being_cancelled: bool) -> Self {
+    fn of(state: TransactionState, is_being_cancelled: bool, is_refused: bool) -> Self {
+        use TransactionState as State;
         match state {
-            TransactionState::Offered | TransactionState::Unseen if is_being_cancelled => {
+            State::Offered | State::Unseen | State::Contested { .. } if is_being_cancelled => {
                 Self::Cancelling
             }
-            TransactionState::Offered => Self::Open,
-            TransactionState::Unseen => Self::Unseen,
-            TransactionState::Waiting => Self::Waiting,
-            TransactionState::Seen | TransactionState::Mined(_) => Self::Settled,
-            TransactionState::Contested { .. } => Self::Contested,
-            TransactionState::Displaced => Self::Displaced,
-            TransactionState::Invalid => Self::Invalid,
-            TransactionState::Refused => Self::Refused,
-            TransactionState::Cancelled => Self::Cancelled,
+            State::Offered | State::Unseen if is_refused => Self::Cancelling,
+            State::Offered => Self::Open,
+            State::Unseen => Self::Unseen,
+            State::Waiting => Self::Waiting,
+            State::Seen | State::Mined(_) => Self::Settled,
+            State::Contested { .. } => Self::Contested,
+            State::Displaced => Self::Displaced,
+            State::Invalid => Self::Invalid,
+            State::Refused => Self::Refused,
+            State::Cancelled => Self::Cancelled,
         }
     }
 
@@ -165,9 +167,14 @@ impl OutgoingState {
         }
     }
 
-    /// Whether it can be cancelled, because the network has not shown it.
-    pub fn can_be_cancelled(self) -> bool {
-        matches!(self, Self::Open | Self::Cancelling | Self::Unseen)
+    /// Whether it can be cancelled, because the network has not shown it. What only services have shown
+    /// may also be cancelled later, while it is in no block and they do not show it.
+    pub fn can_be_cancelled(self, is_shown_by_node: bool) -> bool {
+        match self {
+            Self::Open | Self::Cancelling | Self::Unseen => true,
+            Self::Waiting | Self::Contested => !is_shown_by_node,
+            _ => false,
+        }
     }
 
     fn is_lost(self) -> bool {
@@ -232,7 +239,7 @@ impl OutgoingRecord {
             to,
             satoshis: self.satoshis,
             fee: self.fee,
-            state: OutgoingState::of(transaction.state, is_being_cancelled || self.is_refused),
+            state: OutgoingState::of(transaction.state, is_being_cancelled, self.is_refused),
             created_at: self.created_at,
             expires_at: self.expires_at,
             memo: self.memo,

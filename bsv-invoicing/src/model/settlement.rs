@@ -68,6 +68,19 @@ pub struct Received {
     pub accepted: Option<(u64, u64)>,
 }
 
+/// How a payment counts whose block is not deep enough for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Shallowness {
+    /// It is received, and does not pay the invoice, which is above
+    /// [`zero_conf_limit`](PaymentRules::zero_conf_limit).
+    #[n(0)]
+    Counted,
+    /// It does not count at all: only services tell of it, and it did not count before its block.
+    #[n(1)]
+    Uncounted,
+}
+
 /// What happens to payments that are first seen after their invoice has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
@@ -93,8 +106,8 @@ pub struct PaymentRules {
     /// For invoices above this amount, in satoshis, only payments in blocks count.
     #[n(2)]
     pub zero_conf_limit: Option<u64>,
-    /// How many confirmations such a payment needs before it counts. The first one is its block, so
-    /// this is at least 1.
+    /// How many confirmations such a payment needs before it counts, and one that only services tell of
+    /// and that has not counted before its block. The first one is its block, so this is at least 1.
     #[n(3)]
     pub mined_blocks: u32,
     /// The highest sum of receipts that count by the word of services alone, in satoshis. A payment that
@@ -278,7 +291,7 @@ pub enum NextStep {
     AwaitRest(u64),
     /// Everything was sent, and counts once it has this many confirmations.
     AwaitBlock(u32),
-    /// What was sent counts once it is in a block, for this reason.
+    /// What was sent counts once its block is deep enough, for this reason.
     AwaitUncounted(WaitReason),
     /// Everything was sent, and is in blocks that only one service shows.
     AwaitSecondSource,
@@ -398,7 +411,7 @@ impl fmt::Display for NextStep {
                         "another transaction spends the same coins, and what was sent"
                     }
                 };
-                write!(f, "wait for a block: {reason} counts once it is in a block")
+                write!(f, "wait for a block: {reason} counts once its block is deep enough")
             }
             Self::AwaitSecondSource => f.write_str(
                 "wait: everything was sent and is in a block, and counts once a second service shows the newest \

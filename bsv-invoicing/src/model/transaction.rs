@@ -361,12 +361,27 @@ impl TransactionRecord {
     }
 
     /// Whether the coins that it spends are listed, so that rivals are found: only services tell of it,
-    /// and it may still be mined.
+    /// and it may still be mined. Anybody can make a transaction that spends coins of which nothing is
+    /// known, so it must be shown first.
     pub(crate) fn lists_coins(&self) -> bool {
         self.purpose != Purpose::Coinbase
             && self.word.is_some()
+            && (self.state.spends() || self.are_coins_known())
             && self.state.block().is_none()
             && !self.state.is_lost()
+    }
+
+    /// Whether it is known which coins it spends, as far as that matters with services.
+    pub(crate) fn are_coins_known(&self) -> bool {
+        self.word.is_none_or(|word| word.waits_for != WaitReason::UnknownCoins)
+    }
+
+    /// The record of a payment that is offered to services.
+    pub(crate) fn offered_to_services(self, are_coins_known: bool) -> Self {
+        match are_coins_known {
+            true => self.with_word().waiting_for(WaitReason::LowFee),
+            false => self.with_word().waiting_for(WaitReason::UnknownCoins),
+        }
     }
 
     /// Whether the network has shown it at any time.

@@ -15,13 +15,15 @@ use futures_util::{StreamExt, stream};
 
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
+use self::schedule::PATIENCE;
 use crate::error::Error;
 use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
 use crate::ledger::rows::{Damaged, FollowedBlock};
 use crate::ledger::{
-    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, TellByServices, TellContested,
+    ConfirmTip, Contest, Displace, FreeInvoices, Invalidate, Refuse, TellByServices, TellContested,
     Unfollow,
 };
+use crate::model::outgoing::OutgoingState;
 use crate::model::process::Task;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{Followed, FollowedUntil, Purpose, RawBytes, TransactionState};
@@ -29,13 +31,12 @@ use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::sources::{FOLLOWING_TURNS, away};
 
-/// A transaction is lost once the network has refused the transaction itself, or has not known the
-/// coins that it spends, at this many tips in a row.
-const PATIENCE: u32 = 6;
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 /// How long a payment of which services say nothing keeps its invoice from being paid otherwise.
 const HOLDING_PERIOD: Duration = Duration::from_secs(10 * 60);
+/// After which time a payment counts as refused of which services have never said anything.
+const SILENCE_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The node that a round asks, and its tip at the beginning of the round.
 #[derive(Clone, Copy)]
@@ -205,7 +206,11 @@ impl Wallet {
             }
             Ok(Place::Unmined) => self.see_in_mempool(round.source, followed, following).await,
             Ok(Place::Nowhere) => self.see_nowhere(round, followed, following).await,
-            Ok(Place::Disputed) => self.note_rival(followed.number).await,
+            // One service knows a rival. The others may still take this one.
+            Ok(Place::Disputed) => match self.note_rival(followed.number).await {
+                Ok(()) => self.see_nowhere(round, followed, following).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         match seen_to {
@@ -249,8 +254,9 @@ impl Wallet {
         let Followed { number, record, until, .. } = *followed;
         match record.state {
             TransactionState::Offered | TransactionState::Unseen => {
-                self.free_invoices(round.source, followed).await?;
-                self.resolve(followed, following);
+                if !self.give_up_silent(round.source, followed).await? {
+                    self.resolve(followed, following);
+                }
                 Ok(())
             }
             TransactionState::Waiting
@@ -273,18 +279,25 @@ impl Wallet {
     }
 
     /// Frees the invoices of a payment that services neither take nor refuse, after a while. A node
-    /// decides at once.
-    async fn free_invoices(
+    /// decides at once. Later the payment counts as refused: at once if it costs its sender nothing,
+    /// because nobody knows the coins that it spends. Returns whether it does.
+    async fn give_up_silent(
         &self,
         source: &NetworkSource,
         Followed { number, record, .. }: &Followed,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let is_over = |period| record.at.after(period) <= self.now();
         let is_strangers = record.purpose.is_from_outside();
-        let is_held_for_long = record.at.after(HOLDING_PERIOD) <= self.now();
-        if is_strangers && is_held_for_long && !source.excludes_rivals() {
-            self.store.execute(FreeInvoices { transaction: *number }).await?;
+        if !is_strangers || source.excludes_rivals() || !is_over(HOLDING_PERIOD) {
+            return Ok(false);
         }
-        Ok(())
+        let is_refused = !record.are_coins_known() || is_over(SILENCE_PERIOD);
+        if is_refused && !self.is_busy(*number).await? {
+            self.store.execute(Refuse { transaction: *number, now: self.now() }).await?;
+            return Ok(true);
+        }
+        self.store.execute(FreeInvoices { transaction: *number }).await?;
+        Ok(false)
     }
 
     /// Whether a process is offering a transaction to the network.
@@ -303,9 +316,11 @@ impl Wallet {
             Purpose::Outgoing(payment) => {
                 following.talk(async move { wallet.resume(payment).await });
             }
-            // A cancellation is resumed together with its payment. The others were never on their
-            // way.
-            Purpose::Cancellation(_) | Purpose::Found | Purpose::Coinbase => {}
+            Purpose::Cancellation(payment) => {
+                following.talk(async move { wallet.resume_cancellation(payment).await });
+            }
+            // They were never on their way.
+            Purpose::Found | Purpose::Coinbase => {}
         }
     }
 
@@ -319,6 +334,12 @@ impl Wallet {
     ) -> Result<(), Error> {
         let source = round.source;
         let Followed { number, record, .. } = *followed;
+        if let Purpose::Outgoing(payment) = record.purpose
+            && self.outgoing_payment(payment).await?.state == OutgoingState::Cancelling
+        {
+            // The owner has decided against it.
+            return Ok(());
+        }
         if record.raw == RawBytes::Dropped {
             // The chain has lost more blocks than anyone expects. Others must send it again.
             return self.contest(number, following).await;
@@ -344,8 +365,17 @@ impl Wallet {
             }
             Ok(Offered::NotShown) => None,
             Ok(Offered::Refused(verdict)) => Some(verdict),
-            Ok(Offered::Disputed) => return self.note_rival(number).await,
-            Ok(Offered::Unknown) => return Ok(()),
+            Ok(Offered::Disputed) => {
+                following.forget_tips(number);
+                return self.note_rival(number).await;
+            }
+            Ok(Offered::Unknown) => {
+                following.forget_tips(number);
+                return match following.is_unknown_for_long(number, round.tip.height) {
+                    true => self.contest(number, following).await,
+                    false => Ok(()),
+                };
+            }
             // A node that takes no transaction, for example in safe mode, says nothing about this one.
             Err(SourceError::Node(NodeError::SafeMode(_) | NodeError::Rejected { .. })) => None,
             Err(error) => return Err(away(error)),
@@ -381,7 +411,10 @@ impl Wallet {
         following: &mut Following,
     ) -> Result<(), Error> {
         let (number, now, height) = (followed.number, self.now(), round.tip.height);
-        let refusal = refusal.filter(|verdict| verdict.is_for_itself);
+        // What the wallet has sent is given up only on proof: nobody else knows whom services have told.
+        let may_be_invalid =
+            followed.record.purpose.is_from_outside() || round.source.excludes_rivals();
+        let refusal = refusal.filter(|verdict| verdict.is_for_itself && may_be_invalid);
         match round.source.fate(transaction).await.map_err(away)? {
             Fate::Displaced => {
                 self.note_displaced(followed).await?;

@@ -14,7 +14,7 @@ use bsv_tx::{
 use futures_util::future::BoxFuture;
 
 use crate::error::Error;
-use crate::ledger::queries::{GetAncestry, GetMaker, GetReceipt};
+use crate::ledger::queries::{GetAncestry, GetMaker, GetReceipt, HasRival};
 use crate::ledger::rows::Damaged;
 use crate::model::receipt::ReceiptKey;
 use crate::store::{WalletStore, WalletStoreError};
@@ -153,6 +153,7 @@ impl Lineage {
                 };
                 let output = if let Some(parent) = posted.unproven.get(&outpoint.txid) {
                     if self.begins(outpoint.txid)? {
+                        self.is_vague |= wallet.store.get(HasRival(outpoint.txid)).await?;
                         let parent = self.extend_by(wallet, source, parent, posted, false).await?;
                         self.ancestors.push(parent);
                     }
@@ -192,6 +193,8 @@ impl Lineage {
             return Ok(Some(TxOut { satoshis: receipt.satoshis, locking_script }));
         };
         if record.state.block().is_none() && self.begins(outpoint.txid)? {
+            // Only a block decides about it, and so about what spends it.
+            self.is_vague |= record.has_rival();
             let form = wallet.posted_form(number).await?;
             let extended = Box::pin(self.extend(wallet, source, &transaction, form.as_ref()));
             let extended = extended.await?;

@@ -181,10 +181,15 @@ fn check_counting(rows: &MemoryRows, told: &Told) {
         (invoice, height, number)
     });
     same_set(rows.all::<Counted>().into_keys(), counted, "which payments count");
-    let shallow = counting().filter(|(invoice, _, it)| told.is_shallow_for(*invoice, it));
-    let shallow = shallow
-        .filter_map(|(invoice, number, it)| Some((it.state.block()?.height, invoice, number)));
-    same_set(rows.all::<Shallow>().into_keys(), shallow, "payments that are not deep enough");
+    let paying = invoices().flat_map(|invoice| {
+        let paying = told.entries.iter().filter(move |(_, it)| it.pays(invoice));
+        paying.map(move |(number, it)| (invoice, *number, it))
+    });
+    let shallow = paying.filter_map(|(invoice, number, it)| {
+        let height = it.state.block()?.height;
+        Some(((height, invoice, number), told.shallowness(invoice, it)?))
+    });
+    assert_eq!(rows.all::<Shallow>(), shallow.collect(), "payments that are not deep enough");
     let wishes = counting().filter(|(.., it)| it.wish.is_some());
     let wishes = wishes.map(|(invoice, number, _)| (invoice, number));
     same_set(rows.all::<Wishes>().into_keys(), wishes, "wishes that count");

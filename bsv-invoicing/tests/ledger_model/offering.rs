@@ -11,7 +11,7 @@ use bsv_invoicing::invoices::{IdCipher, NewId};
 use bsv_invoicing::ledger::rows::{AllFigures, Events, Expiries};
 use bsv_invoicing::ledger::{CreateInvoice, DeleteInvoice, Offer, Offered, Refusal, Sweep};
 use bsv_invoicing::receiving::NewReceipt;
-use bsv_invoicing::transactions::{Purpose, TransactionState};
+use bsv_invoicing::transactions::{Purpose, TransactionState, WaitReason};
 use bsv_tx::OutPoint;
 
 use crate::network::{Pays, Place};
@@ -191,6 +191,7 @@ impl World {
             NewReceipt { vout: *vout, satoshis, key }
         });
         let wish = Some(format!("place {}", self.clock / 1_000_000 % 2));
+        let are_coins_known = self.clock / 1_000_000 % 3 > 0;
         let offer = Offer {
             invoice,
             transaction: (&there.transaction).into(),
@@ -199,6 +200,7 @@ impl World {
             refund_to: wish.clone(),
             is_known,
             may_have_rivals: self.has_services,
+            are_coins_known,
             claim: 0,
             now: self.now(),
             doubted_since: None,
@@ -221,7 +223,7 @@ impl World {
                         let entry = world.told.entries.get_mut(&number).unwrap();
                         entry.is_offered = !is_known;
                         entry.are_bytes_dropped = false;
-                        world.told.note_word(number, world.has_services);
+                        world.note_offered(number, are_coins_known);
                         world.told.set(number, TransactionState::Offered, at);
                     }
                 }
@@ -233,7 +235,7 @@ impl World {
                     let entry = world.told.entries.get_mut(&payment.number).unwrap();
                     entry.is_offered = !is_known;
                     entry.wish = wish.filter(|_| !is_known);
-                    world.told.note_word(payment.number, world.has_services);
+                    world.note_offered(payment.number, are_coins_known);
                     world.told.settle_words(payment.number, at);
                 }
             },
@@ -249,6 +251,17 @@ impl World {
                 assert!(is_justified, "{refusal}");
             }
         });
+    }
+
+    fn note_offered(&mut self, number: u64, are_coins_known: bool) {
+        self.told.note_word(number, self.has_services);
+        let entry = self.told.entries.get_mut(&number).unwrap();
+        if let Some(word) = entry.word.as_mut().filter(|_| self.has_services) {
+            word.waits_for = match are_coins_known {
+                true => WaitReason::LowFee,
+                false => WaitReason::UnknownCoins,
+            };
+        }
     }
 
     fn is_over(&self, invoice: u64) -> bool {

@@ -15,7 +15,7 @@ use bsv_tx::OutPoint;
 use crate::checks;
 use crate::network::Pays;
 use crate::steps::Pick;
-use crate::told::{Output, ToldPayment, is_lost};
+use crate::told::{Entry, Output, ToldPayment, is_lost};
 use crate::world::{World, pick};
 
 /// The number of payees. It is small, so that many payments go to the same one.
@@ -300,7 +300,7 @@ impl World {
             match answer {
                 Ok(PreparedCancellation::Before(it)) => assert_eq!(pending, Some(*it)),
                 Ok(PreparedCancellation::New(selection)) => {
-                    assert!(pending.is_none() && is_open(world.told.state(number)));
+                    assert!(pending.is_none() && is_cancellable(&world.told.entries[&number]));
                     let [Coin { outpoint, satoshis, .. }] = selection.coins[..] else {
                         panic!("{selection:?}")
                     };
@@ -311,7 +311,9 @@ impl World {
                     let key = (change.key.account, change.key.index);
                     assert!(world.change_keys.insert(key), "a key for change is given out twice");
                 }
-                Err(Refusal::NotOpen(..)) => assert!(!is_open(world.told.state(number))),
+                Err(Refusal::NotOpen(..)) => {
+                    assert!(!is_cancellable(&world.told.entries[&number]));
+                }
                 Err(refusal) => panic!("{refusal}"),
             }
         });
@@ -339,7 +341,7 @@ impl World {
             match (answer, world.told.standing_cancellation(payment)) {
                 (Ok(it), Some(pending)) => assert_eq!(*it, pending),
                 (Ok(it), None) => {
-                    assert!(is_open(world.told.state(number)));
+                    assert!(is_cancellable(&world.told.entries[&number]));
                     let Change { satoshis, key: path } = change;
                     let output = Output { satoshis, key: path, invoice: None, user: None };
                     let at = world.at(&world.rows);
@@ -348,7 +350,9 @@ impl World {
                     world.told.payments.get_mut(&payment).unwrap().cancellation = Some(*it);
                     is_new = true;
                 }
-                (Err(Refusal::NotOpen(..)), _) => assert!(!is_open(world.told.state(number))),
+                (Err(Refusal::NotOpen(..)), _) => {
+                    assert!(!is_cancellable(&world.told.entries[&number]));
+                }
                 (Err(refusal), _) => panic!("{refusal}"),
             }
         });
@@ -365,6 +369,12 @@ fn refunded(to: &OutgoingPurpose) -> u64 {
     }
 }
 
-fn is_open(state: TransactionState) -> bool {
-    matches!(state, TransactionState::Offered | TransactionState::Unseen)
+/// Whether a payment can be cancelled: nobody has shown it, or only services have, and they do not count.
+fn is_cancellable(it: &Entry) -> bool {
+    use TransactionState::{Contested, Offered, Unseen, Waiting};
+    match it.state {
+        Offered | Unseen => true,
+        Waiting | Contested { .. } => it.word.is_some(),
+        _ => false,
+    }
 }

@@ -163,7 +163,8 @@ impl World {
                     Purpose::Coinbase => world.told.lose(number, TransactionState::Invalid, at),
                     _ => {
                         world.told.note_word(number, may_have_rivals);
-                        world.told.set(number, TransactionState::Contested { told: false }, at);
+                        let new = world.told.state_without_block(number);
+                        world.told.set(number, new, at);
                     }
                 }
             }

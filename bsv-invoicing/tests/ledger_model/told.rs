@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bsv_invoicing::Timestamp;
 use bsv_invoicing::coins::{Chain, Holdings, KeyPath, Trust};
-use bsv_invoicing::invoices::{PaymentRules, Received};
+use bsv_invoicing::invoices::{PaymentRules, Received, Shallowness};
 use bsv_invoicing::receiving::ReceiptKey;
 use bsv_invoicing::sending::OutgoingPurpose;
 use bsv_invoicing::transactions::{
@@ -62,6 +62,8 @@ pub(crate) struct Entry {
     pub(crate) proofs: u32,
     /// Whether it is in a block that is not deep enough for invoices above the limit.
     pub(crate) is_shallow: bool,
+    /// Whether it has not counted before that block, and only services tell of it.
+    pub(crate) is_uncounted: bool,
     pub(crate) are_bytes_dropped: bool,
     /// What services say of it.
     pub(crate) word: Option<Word>,
@@ -76,8 +78,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Whether no other transaction may spend the coins that it spends.
     fn holds(&self) -> bool {
-        let is_open = matches!(self.state, TransactionState::Offered | TransactionState::Unseen);
-        spends(self.state) || (is_open && matches!(self.purpose, Purpose::Outgoing(_)))
+        spends(self.state) || (is_open(self.state) && matches!(self.purpose, Purpose::Outgoing(_)))
     }
 
     /// What it pays to each owner.
@@ -116,6 +117,10 @@ pub(crate) fn counts(state: TransactionState) -> bool {
 
 pub(crate) fn spends(state: TransactionState) -> bool {
     state == TransactionState::Waiting || counts(state)
+}
+
+fn is_open(state: TransactionState) -> bool {
+    matches!(state, TransactionState::Offered | TransactionState::Unseen)
 }
 
 pub(crate) fn is_lost(state: TransactionState) -> bool {
@@ -202,6 +207,7 @@ impl Told {
             contested_since: None,
             proofs,
             is_shallow: false,
+            is_uncounted: false,
             are_bytes_dropped: false,
             word: None,
             coins: network.coins_of(transaction),
@@ -279,7 +285,9 @@ impl Told {
             _ => false,
         };
         let entry = self.entries.get_mut(&number).unwrap();
-        let was_lost = is_lost(entry.state);
+        let (was_lost, was_open) = (is_lost(entry.state), is_open(entry.state));
+        let has_counted = counts(entry.state) && !entry.is_uncounted;
+        entry.is_uncounted = is_shallow && entry.word.is_some() && !has_counted;
         (entry.state, entry.is_shallow) = (new, is_shallow);
         entry.contested_since = match new {
             TransactionState::Contested { .. } => entry.contested_since.or(Some(followed)),
@@ -296,7 +304,11 @@ impl Told {
             _ if is_lost(new) => Some(FollowedUntil::Time(at.after(DAY))),
             _ => Some(FollowedUntil::Mined),
         };
-        let is_over = !matches!(new, TransactionState::Unseen | TransactionState::Cancelled);
+        let is_over = match new {
+            TransactionState::Unseen | TransactionState::Cancelled => false,
+            TransactionState::Waiting | TransactionState::Contested { .. } => was_open,
+            _ => true,
+        };
         if let (Purpose::Outgoing(payment), true) = (entry.purpose, is_over)
             && let Some(cancellation) = self.pending_cancellation(payment)
         {
@@ -329,7 +341,7 @@ impl Told {
         let deep = shallow.filter(|(_, it)| it.state.block().is_some_and(|it| self.is_deep(it)));
         for number in deep.map(|(number, _)| *number).collect::<Vec<_>>() {
             let entry = self.entries.get_mut(&number).unwrap();
-            entry.is_shallow = false;
+            (entry.is_shallow, entry.is_uncounted) = (false, false);
             let paid = entry.outputs.values().filter_map(|it| it.invoice);
             for invoice in paid.collect::<BTreeSet<_>>() {
                 self.settle(invoice);
@@ -337,11 +349,29 @@ impl Told {
         }
     }
 
-    /// Whether a payment by this transaction does not count for the invoice because its block is not
-    /// deep enough.
-    pub(crate) fn is_shallow_for(&self, invoice: u64, it: &Entry) -> bool {
+    /// How a payment by this transaction counts if its block is not deep enough for it.
+    pub(crate) fn shallowness(&self, invoice: u64, it: &Entry) -> Option<Shallowness> {
         let limit = self.rules.zero_conf_limit;
-        it.is_shallow && limit.is_some_and(|limit| self.invoices[&invoice].satoshis > limit)
+        let needs_block = limit.is_some_and(|limit| self.invoices[&invoice].satoshis > limit);
+        match needs_block {
+            true => it.is_shallow.then_some(Shallowness::Counted),
+            false => it.is_uncounted.then_some(Shallowness::Uncounted),
+        }
+    }
+
+    /// Whether a transaction counts for an invoice.
+    fn counts_for(&self, invoice: u64, it: &Entry) -> bool {
+        counts(it.state) && self.shallowness(invoice, it) != Some(Shallowness::Uncounted)
+    }
+
+    /// What a transaction is once its block has left the chain.
+    pub(crate) fn state_without_block(&self, number: u64) -> TransactionState {
+        let it = &self.entries[&number];
+        let mut paid = it.outputs.values().filter_map(|output| output.invoice);
+        match paid.all(|invoice| self.counts_for(invoice, it)) {
+            true => TransactionState::Contested { told: false },
+            false => TransactionState::Waiting,
+        }
     }
 
     /// The invoice that a transaction refunds.
@@ -544,13 +574,13 @@ impl Told {
     pub(crate) fn received(&self, invoice: u64) -> Received {
         let end = self.invoices[&invoice].expires_at;
         let mut received = Received::default();
-        for (_, output, maker) in self.receipts().filter(|(_, _, maker)| counts(maker.state)) {
-            if output.invoice != Some(invoice) {
+        for (_, output, maker) in self.receipts() {
+            if output.invoice != Some(invoice) || !self.counts_for(invoice, maker) {
                 continue;
             }
             let it = if maker.at < end { &mut received.in_time } else { &mut received.late };
             match (maker.state, maker.shown) {
-                (TransactionState::Mined(_), _) if !self.is_shallow_for(invoice, maker) => {
+                (TransactionState::Mined(_), _) if self.shallowness(invoice, maker).is_none() => {
                     it.mined += output.satoshis;
                 }
                 (_, ShownAs::Mined) => it.unmined += output.satoshis,
@@ -606,8 +636,8 @@ impl Told {
 
     /// The transactions that count as payments of an invoice, in the order of their numbers.
     pub(crate) fn counting(&self, invoice: u64) -> impl Iterator<Item = (u64, &Entry)> {
-        let counting =
-            self.entries.iter().filter(move |(_, it)| counts(it.state) && it.pays(invoice));
+        let paying = self.entries.iter().filter(move |(_, it)| it.pays(invoice));
+        let counting = paying.filter(move |(_, it)| self.counts_for(invoice, it));
         counting.map(|(number, it)| (*number, it))
     }
 
@@ -619,9 +649,9 @@ impl Told {
 
     /// What can still be refunded of an invoice's payments.
     pub(crate) fn refundable(&self, invoice: u64) -> u64 {
-        let paying = self
-            .receipts()
-            .filter(|(_, output, maker)| counts(maker.state) && output.invoice == Some(invoice));
+        let paying = self.receipts().filter(|(_, it, maker)| {
+            it.invoice == Some(invoice) && self.counts_for(invoice, maker)
+        });
         let received: u64 = paying.map(|(_, output, _)| output.satoshis).sum();
         received.saturating_sub(self.refunds(invoice).map(|(_, it)| it.satoshis).sum())
     }

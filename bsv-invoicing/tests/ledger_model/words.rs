@@ -57,7 +57,10 @@ impl Entry {
     /// spends it too.
     fn may_have_rivals(&self) -> bool {
         let is_open = self.state.block().is_none() && !is_lost(self.state);
-        self.word.is_some() && is_open && self.purpose != Purpose::Coinbase
+        let is_told = self
+            .word
+            .is_some_and(|word| spends(self.state) || word.waits_for != WaitReason::UnknownCoins);
+        is_told && is_open && self.purpose != Purpose::Coinbase
     }
 }
 
@@ -70,6 +73,8 @@ impl Told {
             (_, TransactionState::Mined(_)) => true,
             (Evidence::Judged, _) => false,
             _ if self.entries[&number].purpose == Purpose::Coinbase => true,
+            // Only a path decides otherwise than a path.
+            (_, TransactionState::Displaced | TransactionState::Cancelled) => true,
             (Evidence::Word, old) => old == TransactionState::Seen,
             (Evidence::Hearsay, old) => counts(old),
         };
@@ -136,7 +141,8 @@ impl Told {
         let mut same = self.entries.values().filter(|same| same.transaction == it.transaction);
         let is_marked = it.are_bytes_dropped || same.any(Entry::has_rival);
         if is_marked || !rivals.is_empty() {
-            rivals.into_iter().chain([number]).for_each(|it| self.mark(it, at));
+            rivals.into_iter().for_each(|it| self.mark(it, at));
+            self.mark_alone(number, at);
         }
     }
 
@@ -162,8 +168,15 @@ impl Told {
         others.map(|(number, _)| *number).collect()
     }
 
-    /// A transaction has a rival. If it counts, it is contested.
+    /// A transaction has a rival. If it is being offered, its invoices can be paid otherwise.
     pub(crate) fn mark(&mut self, number: u64, at: Timestamp) {
+        let entry = self.entries.get_mut(&number).unwrap();
+        entry.is_offered &= entry.state != TransactionState::Offered;
+        self.mark_alone(number, at);
+    }
+
+    /// A transaction has a rival. If it counts, it is contested.
+    fn mark_alone(&mut self, number: u64, at: Timestamp) {
         let entry = self.entries.get_mut(&number).unwrap();
         if entry.has_rival() {
             return;

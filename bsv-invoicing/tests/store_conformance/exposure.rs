@@ -1,7 +1,7 @@
 //! The sum of receipts that count by the word of services alone.
 
 use bsv_invoicing::invoices::{NextStep, PaymentRules};
-use bsv_invoicing::ledger::queries::GetSums;
+use bsv_invoicing::ledger::queries::{GetReceivedSum, GetSums};
 use bsv_invoicing::ledger::{Exposure, ForgetBlock, GetExposure, NoteRival, SetRules, Sighting};
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::TransactionState::{Mined, Seen, Waiting};
@@ -78,7 +78,7 @@ pub(super) async fn limit(store: &impl WalletStore) {
     assert_eq!(told(store, fourth, WORD, 6).await, Waiting);
     assert_eq!((exposed(store).await, reached(store).await.len()), (2 * SATOSHIS, 2));
     mined(store, fourth, 9, 7).await;
-    assert_eq!(exposed(store).await, 2 * SATOSHIS, "a block needs nobody's word");
+    assert_eq!(exposed(store).await, 2 * SATOSHIS, "nobody's word makes it count");
     // What counts already goes on to count when its block has left the chain.
     let Mined(block) = state(store, first).await else { panic!("it is mined") };
     let forget = ForgetBlock {
@@ -96,6 +96,51 @@ pub(super) async fn limit(store: &impl WalletStore) {
     assert_eq!(exposed(store).await, 2 * SATOSHIS);
     assert_eq!(told(store, third, Sighting::judged(true), 11).await, Seen);
     assert_eq!(exposed(store).await, SATOSHIS);
+}
+
+/// What a word has not made count does not count in a block either, until that is as deep as those of
+/// invoices above the limit. If the block leaves the chain, the payment waits as before.
+pub(super) async fn uncounted(store: &impl WalletStore) {
+    limited(store, 3).await;
+    let mut numbers = Vec::new();
+    for (invoice, evidence) in [(1, HEARSAY), (2, WORD), (3, HEARSAY)] {
+        let number = offered(store, invoice, invoice as usize, 1).await.number;
+        told(store, number, evidence, 2).await;
+        numbers.push(number);
+    }
+    let [waiting, counted, reorganised] = numbers[..] else { panic!("there are three") };
+    let received = async |invoice| store.get(GetReceivedSum(invoice)).await.unwrap().sum();
+    let is_paid = async |invoice| {
+        audited(store).await;
+        store.invoice(invoice).await.unwrap().unwrap().payment_received_at.is_some()
+    };
+    follow(store, 7).await;
+    for number in [waiting, counted, reorganised] {
+        mined(store, number, 7, 3).await;
+    }
+    assert_eq!((received(1).await, is_paid(1).await), (0, false));
+    assert_eq!((received(2).await, is_paid(2).await), (SATOSHIS, true));
+    let invoice = store.invoice(1).await.unwrap().unwrap();
+    let sums = store.get(GetSums(invoice, at(3))).await.unwrap();
+    assert_eq!((sums.waiting, sums.to_send), (SATOSHIS, 0));
+    let Mined(block) = state(store, reorganised).await else { panic!("it is mined") };
+    let (is_replaced, may_have_rivals) = (true, true);
+    let forget =
+        ForgetBlock { block, is_replaced, may_have_rivals, after: 0, limit: 9, now: at(4) };
+    store.execute(forget).await.unwrap();
+    assert_eq!(state(store, counted).await, GONE);
+    for number in [waiting, reorganised] {
+        assert_eq!(state(store, number).await, Waiting);
+    }
+    for number in [waiting, counted] {
+        mined(store, number, 8, 5).await;
+    }
+    assert_eq!((is_paid(1).await, is_paid(2).await), (false, true));
+    follow(store, 8).await;
+    assert!(!is_paid(1).await);
+    follow(store, 9).await;
+    assert_eq!((received(1).await, is_paid(1).await), (SATOSHIS, true));
+    assert_eq!((received(3).await, is_paid(3).await), (0, false));
 }
 
 /// Invoices that need a block are not in the sum, and keys of no invoice are.

@@ -65,6 +65,7 @@ pub(super) fn offering(invoice: u64, amounts: &[u64], salt: usize, now: Timestam
         refund_to: Some(format!("refund to {salt}")),
         is_known: false,
         may_have_rivals: false,
+        are_coins_known: true,
         claim: 0,
         now,
         doubted_since: None,

@@ -233,6 +233,8 @@ pub(crate) async fn run<P: Place>() {
         rivals::known_to_services,
     )
     .await;
+    check::<P>("a claim to a coin makes no rival", rivals::of_claimed_coins).await;
+    check::<P>("a rival frees the invoice", rivals::of_two_invoices).await;
     check::<P>("rivals come back with their block", rivals::reorganised).await;
     check::<P>("no word takes a coin of the wallet from its holder", rivals::of_a_payment).await;
     check::<P>("a payment is cancelled by a block", rivals::cancelled_by_a_block).await;
@@ -243,6 +245,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("strangers' coins are spent once they are mined", rivals::spendable).await;
     check::<P>("an unknown outcome frees its invoice", rivals::of_unknown_outcome).await;
     check::<P>("a word counts up to a limit", exposure::limit).await;
+    check::<P>("what did not count by a word needs a deep block", exposure::uncounted).await;
     check::<P>("only what a word alone makes count is exposed", exposure::parts).await;
     check::<P>("the reason why a payment waits is known", exposure::reasons).await;
     check::<P>("services tell instead of a node", rivals::of_another_source).await;

@@ -64,6 +64,14 @@ pub(super) async fn offered(
     begin_with(store, Offer { may_have_rivals: true, ..offer }).await
 }
 
+/// The same of which only the sender says that the coin exists.
+async fn claimed(store: &impl WalletStore, invoice: u64, coin: usize, lock_time: u32) -> u64 {
+    let transaction = Transaction { lock_time, ..paying(&[SATOSHIS], coin) };
+    let offer = Offer { transaction: (&transaction).into(), ..incoming(invoice, coin, at(1)) };
+    let offer = Offer { may_have_rivals: true, are_coins_known: false, ..offer };
+    begin_with(store, offer).await.number
+}
+
 async fn invoices(store: &impl WalletStore, count: u64) {
     for _ in 0..count {
         create(store, at(0), HOUR).await;
@@ -91,9 +99,45 @@ pub(super) async fn two_for_one_coin(store: &impl WalletStore) {
     assert_eq!(state(store, first).await, Displaced);
     assert_eq!((coins(store).await, store.balance().await.unwrap()), (0, SATOSHIS));
     // The coin is spent in a block, whatever services say.
-    assert_eq!(told(store, first, WORD, 6).await, Waiting);
+    for evidence in [WORD, HEARSAY] {
+        assert_eq!(told(store, first, evidence, 6).await, Displaced);
+    }
     assert_eq!(store.get(GetReceivedSum(1)).await.unwrap().sum(), 0);
     assert_eq!(store.get(GetReceivedSum(2)).await.unwrap().sum(), SATOSHIS);
+}
+
+/// Anybody can claim to spend another payer's coin. That changes nothing until services show it.
+pub(super) async fn of_claimed_coins(store: &impl WalletStore) {
+    invoices(store, 3).await;
+    let first = offered(store, 1, 5, 1).await.number;
+    assert_eq!(told(store, first, WORD, 2).await, Seen);
+    let forged = claimed(store, 2, 5, 2).await;
+    assert_eq!(state(store, first).await, Seen);
+    assert!(!store.record(forged).await.unwrap().unwrap().has_rival());
+    audited(store).await;
+    store.refuse(forged, at(3)).await.unwrap();
+    let forged = claimed(store, 2, 5, 2).await;
+    assert_eq!(state(store, first).await, Seen);
+    assert_eq!(told(store, forged, HEARSAY, 4).await, Waiting);
+    assert_eq!(state(store, first).await, GONE, "services show both");
+    audited(store).await;
+}
+
+/// A payment that has a rival holds its invoice no longer, and neither does one whose rival comes later.
+pub(super) async fn of_two_invoices(store: &impl WalletStore) {
+    invoices(store, 3).await;
+    let other = |invoice, coin| Offer { may_have_rivals: true, ..incoming(invoice, coin, at(2)) };
+    let told_of = offered(store, 1, 5, 1).await.number;
+    assert!(store.offer(other(1, 7)).await.is_err(), "the first one is in flight");
+    for _ in 0..2 {
+        store.execute(NoteRival { transaction: told_of, now: at(3) }).await.unwrap();
+    }
+    begin_with(store, other(1, 7)).await;
+    let found = offered(store, 2, 6, 1).await.number;
+    offered(store, 3, 6, 2).await;
+    assert!(store.record(found).await.unwrap().unwrap().has_rival());
+    begin_with(store, other(2, 8)).await;
+    audited(store).await;
 }
 
 /// Services know a rival of one payment that counts, of one that is offered, and of one that a block
@@ -118,7 +162,7 @@ pub(super) async fn known_to_services(store: &impl WalletStore) {
     assert_eq!(told(store, offered, WORD, 4).await, Waiting);
     assert_eq!(told(store, in_block, WORD, 4).await, place);
     store.displace(seen, at(5)).await.unwrap();
-    assert_eq!(told(store, seen, WORD, 6).await, Waiting, "whatever was shown before");
+    assert_eq!(told(store, seen, WORD, 6).await, Displaced, "whatever was shown before");
     mined(store, offered, 8, 7).await;
     assert!(matches!(state(store, offered).await, Mined(_)));
 }
@@ -273,7 +317,7 @@ pub(super) async fn of_a_payment(store: &impl WalletStore) {
     mined(store, strangers, 8, 8).await;
     assert_eq!((state(store, own).await, spender(store).await), (Displaced, Some(strangers)));
     audited(store).await;
-    assert_eq!(told(store, own, WORD, 9).await, Waiting);
+    assert_eq!(told(store, own, WORD, 9).await, Displaced);
     assert_eq!(spender(store).await, Some(strangers), "a block holds its spender");
     assert_eq!(store.balance().await.unwrap(), SATOSHIS);
     audited(store).await;

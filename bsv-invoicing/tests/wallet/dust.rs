@@ -42,6 +42,7 @@ async fn show(store: &impl WalletStore, transaction: &Transaction) {
         refund_to: None,
         is_known: true,
         may_have_rivals: false,
+        are_coins_known: true,
         claim: 0,
         now,
         doubted_since: None,

@@ -9,26 +9,39 @@ use crate::error::Error;
 use crate::ledger::queries::GetOutgoingTransaction;
 use crate::ledger::{PrepareCancellation, PreparedCancellation, RecordCancellation, Refusal};
 use crate::model::coin::Spending;
-use crate::model::outgoing::OutgoingPayment;
+use crate::model::outgoing::{OutgoingPayment, OutgoingState};
 use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::sources::away;
 
 impl Wallet {
     /// Cancels a payment that the network has not shown, by spending one of its coins in another
-    /// transaction. Returns the payment. It is cancelled, or settled if the network has it.
+    /// transaction. Returns the payment. It is cancelled, or settled if the network has it. One that only
+    /// services have shown can be cancelled, too, once they no longer do: then a block decides.
     ///
     /// The cancellation goes on even if the caller stops waiting.
     pub async fn cancel_payment(self: &Arc<Self>, number: u64) -> Result<OutgoingPayment, Error> {
         let payment = self.outgoing_payment(number).await?;
         self.alone(&payment.place(), move |wallet| async move {
             let payment = wallet.outgoing_payment(number).await?;
-            match payment.state.can_be_cancelled() {
+            let is_final = wallet.sources()?.operating.excludes_rivals();
+            match payment.state.can_be_cancelled(is_final) {
                 true => wallet.cancel_alone(number).await,
                 false => Err(Refusal::NotOpen(number, payment.state).into()),
             }
         })
         .await
+    }
+
+    /// Sends the cancellation of a payment again, unless the payment is over.
+    pub(crate) async fn resume_cancellation(self: &Arc<Self>, number: u64) -> Result<(), Error> {
+        let payment = self.outgoing_payment(number).await?;
+        match payment.state {
+            OutgoingState::Waiting | OutgoingState::Cancelling => {
+                self.alone_if_free(&payment.place(), self.cancel_alone(number)).await.map(drop)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) async fn cancel_alone(&self, number: u64) -> Result<OutgoingPayment, Error> {

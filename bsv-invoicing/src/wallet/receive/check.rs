@@ -52,6 +52,7 @@ impl Wallet {
             transaction: transaction.into(),
             is_known: ancestors.is_none(),
             may_have_rivals: !self.sources()?.receiving.excludes_rivals(),
+            are_coins_known: true,
             ancestors: ancestors.unwrap_or_default(),
             receipts,
             refund_to: refund_to.map(str::to_owned),
