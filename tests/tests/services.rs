@@ -4,6 +4,7 @@ mod broadcasters;
 mod clients;
 mod events;
 mod headers;
+mod lies;
 mod limits;
 mod moods;
 mod operating;

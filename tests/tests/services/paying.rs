@@ -72,16 +72,6 @@ fn a_payee_without_a_node_gets_the_ancestors_that_it_asks_for() {
     assert_eq!(other.state(&bill), "paid");
 }
 
-/// A shop with one coin that a block holds.
-fn with_one_coin() -> Stall {
-    let stall = Stall::with(1, json!({ "minedBlocks": 1 }));
-    let (id, transaction) = stall.payment();
-    assert_eq!(stall.post(&id, &transaction).status, 201);
-    stall.counter.node.mine(1);
-    wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
-    stall
-}
-
 fn payee() -> Payee {
     let payee = Payee::asking(&go_dpp_terms(&[output(5_000)]));
     payee.on_post(|_| Answer::json(422, &json!({ "error": 1, "memo": "sold out" })));
@@ -90,7 +80,7 @@ fn payee() -> Payee {
 
 #[test]
 fn a_refused_payment_is_taken_back_and_the_next_one_excludes_it() {
-    let stall = with_one_coin();
+    let stall = Stall::with_one_coin();
     let (node, shop) = (&stall.counter.node, &stall.counter.shop);
     let payee = payee();
     let detail = check_problem(&shop.pay(&payee.url()), 422, "refused-by-payee", "it is sold out");
@@ -109,7 +99,7 @@ fn a_refused_payment_is_taken_back_and_the_next_one_excludes_it() {
     let spent: Vec<_> =
         second.inputs.iter().map(|it| it.previous_output.txid.to_string()).collect();
     assert_eq!(spent, [cancellation], "only one of the two can be mined");
-    wait_until("services have taken it", || shop.outgoing_states() == ["settled", "cancelling"]);
+    wait_until("services have taken it", || shop.outgoing_states() == ["waiting", "cancelling"]);
     assert!(knows(node, &second));
     assert!(node.try_call("sendrawtransaction", json!([first.to_hex()])).is_err());
     node.mine(1);
@@ -119,7 +109,7 @@ fn a_refused_payment_is_taken_back_and_the_next_one_excludes_it() {
 
 #[test]
 fn a_payee_that_refuses_and_broadcasts_is_not_paid_twice() {
-    let stall = with_one_coin();
+    let stall = Stall::with_one_coin();
     let (node, shop) = (&stall.counter.node, &stall.counter.shop);
     let payee = payee();
     let (posted, transactions) = channel();
@@ -148,7 +138,7 @@ fn a_payee_that_refuses_and_broadcasts_is_not_paid_twice() {
 
 #[test]
 fn a_payment_is_cancelled_once_a_block_holds_its_cancellation() {
-    let stall = with_one_coin();
+    let stall = Stall::with_one_coin();
     let (node, shop) = (&stall.counter.node, &stall.counter.shop);
     let payee = payee();
     payee.on_post(|_| Answer::text(503, "{}"));

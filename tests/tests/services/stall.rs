@@ -4,7 +4,7 @@ use bsv_tests::ancestry::beef;
 use bsv_tests::purse::FEE;
 use bsv_tests::rival::height;
 use bsv_tests::{Metrics, Node, Reply, Service, Site};
-use bsv_tx::{BeefVersion, Transaction};
+use bsv_tx::{BeefVersion, Transaction, Txid};
 use serde_json::{Value, json};
 
 use crate::payments::counter::Counter;
@@ -39,6 +39,16 @@ impl Stall {
         (Self { counter, service }, second)
     }
 
+    /// A shop with one coin that a block holds.
+    pub(super) fn with_one_coin() -> Self {
+        let stall = Self::with(1, json!({ "minedBlocks": 1 }));
+        let (id, transaction) = stall.payment();
+        assert_eq!(stall.post(&id, &transaction).status, 201);
+        stall.counter.node.mine(1);
+        wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
+        stall
+    }
+
     /// Another shop that asks the same services. It has the newest header.
     pub(super) fn beside(&self) -> Merchant {
         let mut site = site(&self.counter.node, &[&self.service], json!({ "minedBlocks": 1 }));
@@ -62,8 +72,19 @@ impl Stall {
         post_transaction(&self.counter, id, beef.to_bytes())
     }
 
+    /// How often the service was asked what became of a transaction.
+    pub(super) fn questions(&self, txid: &Txid) -> usize {
+        let path = format!("/tx/{txid}");
+        self.service.requests("GET").iter().filter(|it| it.path.ends_with(&path)).count()
+    }
+
     pub(super) fn state(&self, id: &str) -> String {
         self.counter.shop.state(id)
+    }
+
+    /// The state of the only payment of an invoice.
+    pub(super) fn payment_state(&self, id: &str) -> Value {
+        self.counter.shop.payments(id)[0]["state"].clone()
     }
 
     pub(super) fn confirmations(&self, id: &str) -> u64 {

@@ -41,16 +41,6 @@ impl Stall {
     }
 
     /// The state of the only payment of an invoice.
-    fn payment_state(&self, id: &str) -> Value {
-        self.counter.shop.payments(id)[0]["state"].clone()
-    }
-
-    /// How often the service was asked what became of a transaction.
-    fn questions(&self, txid: &Txid) -> usize {
-        let path = format!("/tx/{txid}");
-        self.service.requests("GET").iter().filter(|it| it.path.ends_with(&path)).count()
-    }
-
     /// The token that the service was given along with a transaction.
     fn token(&self) -> String {
         let requests = self.service.requests("POST");
