@@ -43,6 +43,7 @@ mod events;
 mod member;
 mod set;
 mod standing;
+mod told_height;
 
 pub use answer::{Answer, Word};
 pub use callback::Callback;

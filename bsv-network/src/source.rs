@@ -131,13 +131,13 @@ impl NetworkSource {
         }
     }
 
-    /// Whether a second service is at the height of the tip, or above it: headers prove work, and not
-    /// that blocks are valid. It is so, too, if only one service is named that could say it. `None`: a
-    /// node validates the blocks itself.
+    /// Whether a second service shows the tip, or a block above it: headers prove work, and not that
+    /// blocks are valid. It is so, too, if only one service is named that could say it. `None`: a node
+    /// validates the blocks itself.
     pub async fn confirms(&self, tip: &ChainTip) -> Option<bool> {
         match &self.0 {
             Source::Node(_) => None,
-            Source::Services(services) => Some(services.confirm(tip.height).await),
+            Source::Services(services) => Some(services.confirm(tip).await),
         }
     }
 

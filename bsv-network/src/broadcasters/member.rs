@@ -7,6 +7,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::{Broadcaster, BroadcasterError, Dialect};
+use super::told_height::ToldHeight;
 
 /// A broadcaster of a set, with its limits.
 #[derive(Debug)]
@@ -31,10 +32,7 @@ struct Notes {
     /// Until when it is asked half as often.
     slow_until: Option<Instant>,
     fee_rate: Option<u64>,
-    /// How far it knows the chain, as it said last. `Some(None)` if it does not tell.
-    height: Option<Option<u32>>,
-    /// When it is asked for that again.
-    height_due: Option<Instant>,
+    height: ToldHeight,
     /// When it is asked for its fee again.
     fee_due: Option<Instant>,
 }
@@ -85,10 +83,8 @@ const SLOW: Duration = Duration::from_secs(60);
 /// How often a broadcaster is asked for its fee, and how soon again if it does not tell it.
 const FEE_PERIOD: Duration = Duration::from_secs(3_600);
 const FEE_RETRY: Duration = Duration::from_secs(60);
-/// How often a broadcaster is asked for its height at most, and how long it may take.
-const HEIGHT_PERIOD: Duration = Duration::from_secs(2);
-/// The same if it does not tell it.
-const NO_HEIGHT_PERIOD: Duration = Duration::from_secs(600);
+/// How long a broadcaster may take to tell its height.
+const HEIGHT_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Outcome {
     /// All of them.
@@ -228,32 +224,27 @@ impl Member {
         notes.fee_rate = told.ok().or(notes.fee_rate);
     }
 
-    /// Whether it knows a block of this height, as it says. It is asked again until it does.
-    pub(super) async fn reaches(&self, height: u32) -> bool {
-        if self.broadcaster.dialect() != Dialect::Arcade {
-            return false;
+    /// How far it knows the chain, as it says. It is asked if it is not known to have this height.
+    pub(super) async fn height(&self, wanted: u32) -> Option<u32> {
+        if !self.can_tell_height() {
+            return None;
         }
-        let (known, due) = {
-            let notes = self.notes();
-            (notes.height.flatten(), notes.height_due)
-        };
-        if known >= Some(height) || due.is_some_and(|due| due > Instant::now()) {
-            return known >= Some(height);
+        let is_due = self.notes().height.is_due(wanted);
+        if is_due {
+            self.notes().height.ask();
+            let told = timeout(HEIGHT_PATIENCE, self.ask(self.broadcaster.height())).await;
+            // One that is away may tell it later.
+            if let Ok(Ok(told)) = told {
+                self.notes().height.hear(told);
+            }
         }
-        let asked = timeout(HEIGHT_PERIOD, self.ask(self.broadcaster.height())).await;
-        let mut notes = self.notes();
-        // One that is away may tell it later.
-        if let Ok(Ok(told)) = asked {
-            notes.height = Some(told);
-        }
-        let period = if notes.height == Some(None) { NO_HEIGHT_PERIOD } else { HEIGHT_PERIOD };
-        notes.height_due = Some(Instant::now() + period);
-        notes.height.flatten() >= Some(height)
+        self.notes().height.known()
     }
 
-    /// Whether it tells how far it knows the chain, as far as is known.
-    pub(super) fn may_tell_height(&self) -> bool {
-        self.broadcaster.dialect() == Dialect::Arcade && self.notes().height != Some(None)
+    /// Whether its dialect tells how far it knows the chain. One that is silent about it can still tell
+    /// it later.
+    pub(super) fn can_tell_height(&self) -> bool {
+        self.broadcaster.dialect() == Dialect::Arcade
     }
 
     pub(super) fn fee_rate(&self) -> Option<u64> {

@@ -195,13 +195,13 @@ impl BroadcasterSet {
 
     /// Whether a broadcaster knows a block of this height, as it says.
     pub(crate) async fn reach(&self, height: u32) -> bool {
-        let asked = self.members.iter().map(|member| member.reaches(height));
-        join_all(asked).await.contains(&true)
+        let asked = self.members.iter().map(|member| member.height(height));
+        join_all(asked).await.into_iter().max().flatten() >= Some(height)
     }
 
-    /// How many broadcasters tell how far they know the chain, as far as is known.
-    pub(crate) fn tell_heights(&self) -> usize {
-        self.members.iter().filter(|member| member.may_tell_height()).count()
+    /// How many broadcasters can tell how far they know the chain, by their dialects.
+    pub(crate) fn can_tell_heights(&self) -> usize {
+        self.members.iter().filter(|member| member.can_tell_height()).count()
     }
 
     /// How many broadcasters there are.

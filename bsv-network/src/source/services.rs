@@ -94,14 +94,26 @@ impl Services {
         }
     }
 
-    /// Whether a second source is at this height or above it: another source of headers, or a
+    /// Whether a second source shows this tip, or a block above it: another source of headers, or a
     /// broadcaster. One that is alone cannot be confirmed, and needs not to be.
-    pub(super) async fn confirm(&self, height: u32) -> bool {
-        let shown = self.headers.sources().filter(|source| source.height >= Some(height));
-        if shown.count() >= 2 || self.broadcasters.reach(height).await {
-            return true;
-        }
-        self.headers.sources().count() + self.broadcasters.tell_heights() <= 1
+    pub(super) async fn confirm(&self, tip: &ChainTip) -> bool {
+        let sources: Vec<_> = self.headers.sources().map(|source| source.last_header).collect();
+        let (confirming, has_rival) = {
+            let chain = self.headers.file().chain();
+            if chain.height_of(&tip.hash).is_none() {
+                return false;
+            }
+            let last: Vec<_> = sources.iter().flatten().collect();
+            let confirming = last.iter().filter(|it| chain.height_of(it) >= Some(tip.height));
+            let is_rival = |hash: &BlockHash| {
+                let is_as_high = chain.find(hash).is_some_and(|(height, _)| height >= tip.height);
+                is_as_high && chain.height_of(hash).is_none()
+            };
+            (confirming.count(), last.iter().any(|hash| is_rival(hash)))
+        };
+        let is_alone = sources.len() + self.broadcasters.can_tell_heights() <= 1;
+        // A height does not say on which of two branches it is.
+        confirming >= 2 || is_alone || !has_rival && self.broadcasters.reach(tip.height).await
     }
 
     pub(super) fn begins_at(&self) -> u32 {
