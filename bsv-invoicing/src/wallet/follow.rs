@@ -81,7 +81,7 @@ impl Wallet {
             tracing::warn!("{reason}");
         }
         let round = Round { source, tip, is_new_tip };
-        following.begin_round(is_new_tip, source.questions_per_second(), source.is_heard());
+        following.begin_round(is_new_tip, source.spare_questions(), source.is_heard());
         self.read_news(following).await?;
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;

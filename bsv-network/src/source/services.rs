@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use super::answers::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
 use crate::broadcasters::{
-    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Told,
+    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Told, Urgency,
 };
 use crate::headers::HeaderFollower;
 use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};
@@ -34,12 +34,10 @@ pub(super) const BLIND_SPOT: &str =
 
 /// The largest transaction that broadcasters take, in bytes. It is the policy of those of today.
 const MAX_TRANSACTION_SIZE: u64 = 10_000_000;
-/// How long a question about a transaction may take.
-const ASK: Duration = Duration::from_secs(5);
+/// How long a question about a transaction may take. A broadcaster that has said nothing by then is away.
+const ASK: Duration = Duration::from_secs(6);
 /// How long a transaction is offered that was offered before.
 const OFFER_AGAIN: Duration = Duration::from_secs(2);
-/// How many questions about followed transactions are asked in a second, to all broadcasters together.
-const QUESTIONS: usize = 2;
 /// How many Merkle paths are kept for the question that follows.
 const PATHS: usize = 64;
 
@@ -64,10 +62,6 @@ impl Services {
     /// The block headers.
     pub fn headers(&self) -> &Arc<HeaderFollower> {
         &self.headers
-    }
-
-    pub(super) fn questions_per_second(&self) -> usize {
-        (QUESTIONS / self.broadcasters.named().max(1)).max(1)
     }
 
     /// Listens to the broadcasters that tell events, for as long as it is polled.
@@ -155,8 +149,8 @@ impl Services {
         }
     }
 
-    pub(super) async fn place(&self, txid: &Txid) -> Place {
-        let told = self.broadcasters.ask(txid, ASK).await;
+    pub(super) async fn place(&self, txid: &Txid, urgency: Urgency) -> Place {
+        let told = self.ask(txid, urgency).await;
         if let Some(mined) = self.holding_path(txid, &told) {
             return Place::Mined(mined.block);
         }
@@ -167,7 +161,7 @@ impl Services {
         }
     }
 
-    pub(super) async fn mined_in(&self, txid: &Txid) -> Option<MinedIn> {
+    pub(super) async fn mined_in(&self, txid: &Txid, urgency: Urgency) -> Option<MinedIn> {
         let kept = {
             let mut paths = self.paths();
             let place = paths.iter().position(|(of, _)| of == txid);
@@ -175,16 +169,21 @@ impl Services {
         };
         match kept {
             Some((_, mined)) => Some(mined),
-            None => self.holding_path(txid, &self.broadcasters.ask(txid, ASK).await),
+            None => self.holding_path(txid, &self.ask(txid, urgency).await),
         }
     }
 
-    pub(super) async fn show(&self, package: &ExtendedPackage) -> Shown {
-        self.send(package, self.accept_timeout).await
+    async fn ask(&self, txid: &Txid, urgency: Urgency) -> Told {
+        let holds = |path: &Bump| self.block_of(txid, path).is_some();
+        self.broadcasters.ask(txid, ASK, urgency, holds).await
     }
 
-    pub(super) async fn offer(&self, package: &ExtendedPackage) -> Offered {
-        match self.send(package, OFFER_AGAIN).await {
+    pub(super) async fn show(&self, package: &ExtendedPackage, urgency: Urgency) -> Shown {
+        self.send(package, self.accept_timeout, urgency).await
+    }
+
+    pub(super) async fn offer(&self, package: &ExtendedPackage, urgency: Urgency) -> Offered {
+        match self.send(package, OFFER_AGAIN, urgency).await {
             Shown::Unmined(sight) => Offered::Unmined(sight),
             Shown::Mined | Shown::Nowhere => Offered::Unknown,
             Shown::Refused(verdict) => Offered::Refused(verdict),
@@ -192,9 +191,9 @@ impl Services {
         }
     }
 
-    async fn send(&self, package: &ExtendedPackage, time: Duration) -> Shown {
+    async fn send(&self, package: &ExtendedPackage, time: Duration, urgency: Urgency) -> Shown {
         let ExtendedPackage { ancestors, transaction, .. } = package;
-        let told = self.broadcasters.send(ancestors, transaction, time).await;
+        let told = self.broadcasters.send(ancestors, transaction, time, urgency).await;
         let txid = transaction.transaction().txid();
         if let Some(mined) = self.holding_path(&txid, &told) {
             let mut paths = self.paths();
@@ -229,18 +228,19 @@ impl Services {
         Sight { entry: MempoolEntry { fee, size, parents: Vec::new() }, evidence }
     }
 
-    /// The block that holds a transaction, by a path that leads to the root of a header of our best
-    /// chain.
+    /// The block that holds a transaction, by one of the paths that were told.
     fn holding_path(&self, txid: &Txid, told: &Told) -> Option<MinedIn> {
         self.log(told);
-        let chain = self.headers.file().chain();
-        let holds = |path: &Bump| {
-            let header = chain.header_at(path.height())?;
-            let branch = path.branch(txid)?;
-            (branch.root(txid) == Some(header.merkle_root))
-                .then(|| MinedIn { block: header.block_hash(), branch })
-        };
-        told.paths.iter().find_map(holds)
+        told.paths.iter().find_map(|path| self.block_of(txid, path))
+    }
+
+    /// The block that holds a transaction, by a path that leads to the root of a header of our best
+    /// chain.
+    fn block_of(&self, txid: &Txid, path: &Bump) -> Option<MinedIn> {
+        let header = self.headers.file().chain().header_at(path.height())?;
+        let branch = path.branch(txid)?;
+        (branch.root(txid) == Some(header.merkle_root))
+            .then(|| MinedIn { block: header.block_hash(), branch })
     }
 
     /// Logs what a service does that its owner should know, once until it changes.

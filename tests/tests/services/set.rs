@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
-    Broadcaster, BroadcasterError, BroadcasterSet, Dialect, Outcome, Standing, Told, Word,
+    Broadcaster, BroadcasterError, BroadcasterSet, Dialect, Outcome, Standing, Told, Urgency, Word,
 };
 use bsv_tests::Service;
 use bsv_tests::ancestry::{bump, previous_outputs};
@@ -51,7 +51,7 @@ impl Pair {
     fn send(&self, set: &BroadcasterSet, transaction: &Transaction) -> Told {
         let spent = previous_outputs(&self.scene.node, transaction);
         let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
-        self.runtime.block_on(set.send(&[], &extended, TIME))
+        self.runtime.block_on(set.send(&[], &extended, TIME, Urgency::Now))
     }
 
     /// Sends a payment through a new set.
@@ -60,7 +60,7 @@ impl Pair {
     }
 
     fn ask(&self, set: &BroadcasterSet, txid: &Txid) -> Told {
-        self.runtime.block_on(set.ask(txid, TIME))
+        self.runtime.block_on(set.ask(txid, TIME, Urgency::Now, |_| false))
     }
 
     fn be(&self, first: Mood, second: Mood) {
@@ -242,7 +242,7 @@ fn ancestors_are_sent_first() {
     let extended =
         ExtendedTransaction::new(child.clone(), vec![parent.outputs[1].clone()]).unwrap();
     let send = |ancestors: &[ExtendedTransaction], time| {
-        pair.runtime.block_on(pair.set(2).send(ancestors, &extended, time)).standing
+        pair.runtime.block_on(pair.set(2).send(ancestors, &extended, time, Urgency::Now)).standing
     };
     assert_eq!(send(&[], Duration::from_secs(1)), Standing::Open);
     assert_eq!(send(&ancestors, TIME), Standing::Taken);
