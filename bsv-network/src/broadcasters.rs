@@ -13,7 +13,7 @@
 //! use std::time::Duration;
 //!
 //! use bsv_network::broadcasters::{
-//!     Broadcaster, BroadcasterSet, Dialect, SeenByError, Standing, Urgency,
+//!     Broadcaster, BroadcasterSet, Dialect, SeenByError, Standing, Submission, Urgency,
 //! };
 //! use bsv_network::bsv_tx::{Bump, ExtendedTransaction};
 //!
@@ -30,7 +30,8 @@
 //!     payment: &ExtendedTransaction,
 //!     holds: impl Fn(&Bump) -> bool,
 //! ) -> bool {
-//!     let told = set.send(&[], payment, Duration::from_secs(10), Urgency::Now).await;
+//!     let payment = Submission { ancestors: &[], transaction: payment, newest_block: None };
+//!     let told = set.send(payment, Duration::from_secs(10), Urgency::Now).await;
 //!     for said in &told.said {
 //!         println!("{}: {:?}", said.host, said.word);
 //!     }
@@ -53,5 +54,5 @@ pub use callback::Callback;
 pub use client::{Broadcaster, BroadcasterError, Dialect};
 pub use events::{EventStream, ReasonToAsk};
 pub use member::{BroadcasterReport, Outcome, Urgency};
-pub use set::{BroadcasterSet, Said, SeenByError, Told};
+pub use set::{BroadcasterSet, Said, SeenByError, Submission, Told};
 pub use standing::Standing;

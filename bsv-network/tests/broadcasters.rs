@@ -7,7 +7,7 @@ use std::time::Duration;
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
     Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, EventStream,
-    ReasonToAsk, SeenByError, Standing, Told, Urgency, Word,
+    ReasonToAsk, SeenByError, Standing, Submission, Told, Urgency, Word,
 };
 use bsv_network::bsv_tx::{
     Bump, ExtendedTransaction, MerkleTree, OutPoint, Script, Transaction, TxIn, TxOut, Txid,
@@ -356,8 +356,12 @@ async fn a_hint_makes_the_next_question_sooner() {
         assert!(timeout(soon, requests.recv()).await.is_ok());
     };
     let (told, ()) =
-        tokio::join!(set.send(&[], &payment, Duration::from_secs(2), Urgency::Now), hints);
+        tokio::join!(set.send(alone(&payment), Duration::from_secs(2), Urgency::Now), hints);
     assert_eq!(told.standing, Standing::Open);
+}
+
+fn alone(transaction: &ExtendedTransaction) -> Submission<'_> {
+    Submission { ancestors: &[], transaction, newest_block: None }
 }
 
 /// How long many questions about a transaction take at most of which one of two broadcasters says this
@@ -413,9 +417,9 @@ async fn one_that_does_not_answer_is_asked_seldom_and_gets_a_payment_nevertheles
     }
     let asked = |set: &BroadcasterSet| set.reports().next().unwrap().outcomes.iter().sum::<u64>();
     assert_eq!(asked(&set), 2);
-    let told = set.send(&[], &transaction(), second, Urgency::Later).await;
+    let told = set.send(alone(&transaction()), second, Urgency::Later).await;
     assert_eq!((asked(&set), told.standing), (2, Standing::Open));
-    set.send(&[], &transaction(), second, Urgency::Now).await;
+    set.send(alone(&transaction()), second, Urgency::Now).await;
     assert!(asked(&set) > 2);
 }
 

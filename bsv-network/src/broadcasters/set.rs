@@ -35,6 +35,18 @@ pub struct BroadcasterSet {
     hints: broadcast::Sender<Option<Txid>>,
 }
 
+/// A transaction that is given to broadcasters.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// Its unproven ancestors, parents before their children.
+    pub ancestors: &'a [ExtendedTransaction],
+    /// The transaction.
+    pub transaction: &'a ExtendedTransaction,
+    /// The height of the newest block that makes a coin which they spend, as far as is known. A
+    /// broadcaster that does not have it yet cannot know the coins.
+    pub newest_block: Option<u32>,
+}
+
 /// What the broadcasters of a set tell of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -99,22 +111,16 @@ impl BroadcasterSet {
         Self { max_fee_rate: Some(max_fee_rate), ..self }
     }
 
-    /// Gives a transaction to the network, after its unproven ancestors in the order of their
-    /// dependence, until it is clear how it stands, for at most this time.
+    /// Gives a transaction to the network, after its unproven ancestors, until it is clear how it
+    /// stands, for at most this time.
     ///
     /// At first so many broadcasters get it as must see it. Another one gets it as soon as one of them
     /// has failed, has refused it, or has not taken it for 5 seconds. It may be sent any number of
     /// times.
-    pub async fn send(
-        &self,
-        ancestors: &[ExtendedTransaction],
-        transaction: &ExtendedTransaction,
-        time: Duration,
-        urgency: Urgency,
-    ) -> Told {
+    pub async fn send(&self, submission: Submission<'_>, time: Duration, urgency: Urgency) -> Told {
         let members: Vec<_> = self.members.iter().filter(|it| self.is_in_use(it)).collect();
         let hints = members.iter().map(|_| Notify::new()).collect();
-        let package = Package { ancestors, transaction, urgency, hints };
+        let package = Package { submission, urgency, hints };
         let txid = package.txid();
         let mut hints = self.hints.subscribe();
         let mut talks: Vec<_> = members.iter().map(|_| Talk::default()).collect();
@@ -292,8 +298,7 @@ fn is_clear(talks: &[Talk], seen_by: usize) -> bool {
 
 /// A transaction that is sent.
 struct Package<'a> {
-    ancestors: &'a [ExtendedTransaction],
-    transaction: &'a ExtendedTransaction,
+    submission: Submission<'a>,
     urgency: Urgency,
     /// Each ends waiting for the next question to one of the broadcasters.
     hints: Vec<Notify>,
@@ -301,7 +306,7 @@ struct Package<'a> {
 
 impl Package<'_> {
     fn txid(&self) -> Txid {
-        self.transaction.transaction().txid()
+        self.submission.transaction.transaction().txid()
     }
 
     /// Takes a step with one of the broadcasters after a while.
@@ -335,12 +340,20 @@ impl Package<'_> {
     }
 
     async fn send(&self, member: &Member) -> Result<Answer, BroadcasterError> {
+        let Submission { ancestors: unproven, transaction, newest_block } = self.submission;
         let mut ancestors = Vec::new();
-        for ancestor in self.ancestors {
+        for ancestor in unproven {
             ancestors.push(member.ask(self.urgency, member.broadcaster.send(ancestor)).await?.word);
         }
-        let sent = member.ask(self.urgency, member.broadcaster.send(self.transaction)).await;
+        let sent = member.ask(self.urgency, member.broadcaster.send(transaction)).await;
         let Answer { word, path } = sent?;
-        Ok(Answer { word: word.after(&ancestors), path })
+        let word = word.after(&ancestors);
+        if matches!(word, Word::InputsUnknown { .. })
+            && let Some(height) = newest_block
+            && member.height(height).await.is_some_and(|known| known < height)
+        {
+            return Ok(Answer { word: Word::NotYet, path });
+        }
+        Ok(Answer { word, path })
     }
 }

@@ -40,6 +40,9 @@ pub struct ExtendedPackage {
     /// Whether everything that it and its ancestors spend is proven to come from transactions in
     /// blocks.
     pub is_proven: bool,
+    /// The height of the newest block that makes a coin which it or its ancestors spend, as far as is
+    /// known.
+    pub newest_block: Option<u32>,
 }
 
 /// Where the network has a transaction.

@@ -9,7 +9,8 @@ use futures_util::future::join_all;
 
 use super::answers::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
 use crate::broadcasters::{
-    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Told, Urgency,
+    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Submission, Told,
+    Urgency,
 };
 use crate::headers::HeaderFollower;
 use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};
@@ -192,8 +193,9 @@ impl Services {
     }
 
     async fn send(&self, package: &ExtendedPackage, time: Duration, urgency: Urgency) -> Shown {
-        let ExtendedPackage { ancestors, transaction, .. } = package;
-        let told = self.broadcasters.send(ancestors, transaction, time, urgency).await;
+        let ExtendedPackage { ancestors, transaction, newest_block, .. } = package;
+        let submission = Submission { ancestors, transaction, newest_block: *newest_block };
+        let told = self.broadcasters.send(submission, time, urgency).await;
         let txid = transaction.transaction().txid();
         if let Some(mined) = self.holding_path(&txid, &told) {
             let mut paths = self.paths();
