@@ -322,6 +322,7 @@ impl Wallet {
                     _ => self.note_unmined(source, number, sight).await,
                 };
             }
+            Ok(Offered::Mined) => return self.find_proof(source, number, &record.txid).await,
             Ok(Offered::NotShown) => None,
             Ok(Offered::Refused(verdict)) => Some(verdict),
             Ok(Offered::Disputed) => return self.note_rival(number).await,

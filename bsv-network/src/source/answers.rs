@@ -63,6 +63,8 @@ pub enum Place {
 pub enum Offered {
     /// It can be mined.
     Unmined(Sight),
+    /// It is in a block of the main chain.
+    Mined,
     /// The network has not refused it, but does not show it as one that can be mined at once. It
     /// may be mined, time-locked, or not validated yet.
     NotShown,

@@ -153,7 +153,9 @@ impl Services {
     pub(super) async fn place(&self, txid: &Txid, urgency: Urgency) -> Place {
         let told = self.ask(txid, urgency).await;
         if let Some(mined) = self.holding_path(txid, &told) {
-            return Place::Mined(mined.block);
+            let block = mined.block;
+            self.keep_path(*txid, mined);
+            return Place::Mined(block);
         }
         match told.standing {
             Standing::Taken => Place::Unmined,
@@ -168,10 +170,19 @@ impl Services {
             let place = paths.iter().position(|(of, _)| of == txid);
             place.and_then(|place| paths.remove(place))
         };
+        // Its block may have left the chain meanwhile.
+        let is_there = |block| self.headers.file().chain().height_of(block).is_some();
         match kept {
-            Some((_, mined)) => Some(mined),
-            None => self.holding_path(txid, &self.ask(txid, urgency).await),
+            Some((_, mined)) if is_there(&mined.block) => Some(mined),
+            _ => self.holding_path(txid, &self.ask(txid, urgency).await),
         }
+    }
+
+    fn keep_path(&self, txid: Txid, mined: MinedIn) {
+        let mut paths = self.paths();
+        paths.retain(|(of, _)| *of != txid);
+        paths.truncate(PATHS - 1);
+        paths.push_front((txid, mined));
     }
 
     async fn ask(&self, txid: &Txid, urgency: Urgency) -> Told {
@@ -186,7 +197,8 @@ impl Services {
     pub(super) async fn offer(&self, package: &ExtendedPackage, urgency: Urgency) -> Offered {
         match self.send(package, OFFER_AGAIN, urgency).await {
             Shown::Unmined(sight) => Offered::Unmined(sight),
-            Shown::Mined | Shown::Nowhere => Offered::Unknown,
+            Shown::Mined => Offered::Mined,
+            Shown::Nowhere => Offered::Unknown,
             Shown::Refused(verdict) => Offered::Refused(verdict),
             Shown::Disputed { .. } => Offered::Disputed,
         }
@@ -198,9 +210,7 @@ impl Services {
         let told = self.broadcasters.send(submission, time, urgency).await;
         let txid = transaction.transaction().txid();
         if let Some(mined) = self.holding_path(&txid, &told) {
-            let mut paths = self.paths();
-            paths.truncate(PATHS - 1);
-            paths.push_front((txid, mined));
+            self.keep_path(txid, mined);
             return Shown::Mined;
         }
         let is_fee_too_low = told.standing.is_fee_too_low();
