@@ -51,7 +51,7 @@ mod told_height;
 
 pub use answer::{Answer, Word};
 pub use callback::Callback;
-pub use client::{Broadcaster, BroadcasterError, Dialect};
+pub use client::{Broadcaster, BroadcasterError, Dialect, Health};
 pub use events::{EventStream, ReasonToAsk};
 pub use member::{BroadcasterReport, Outcome, Urgency};
 pub use set::{BroadcasterSet, Said, SeenByError, Submission, Told};

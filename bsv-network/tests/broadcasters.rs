@@ -311,28 +311,33 @@ async fn a_fee_rate_is_told_for_1000_bytes() {
 }
 
 #[tokio::test]
-async fn arcade_tells_how_far_it_knows_the_chain() {
+async fn a_broadcaster_tells_of_itself() {
     for (dialect, status, body, expected) in [
         (
             Dialect::Arcade,
             200,
             json!({ "healthy": true, "blockHeight": 958_779 }),
-            Ok(Some(958_779)),
+            Ok((Some(958_779), Some(true))),
         ),
-        (Dialect::Arcade, 200, json!({ "healthy": true }), Ok(None)),
-        (Dialect::Arcade, 404, json!({ "error": "not found" }), Ok(None)),
+        (Dialect::Arcade, 200, json!({ "healthy": true }), Ok((None, Some(true)))),
+        (Dialect::Arcade, 404, json!({ "error": "not found" }), Ok((None, None))),
         (Dialect::Arcade, 200, json!({ "blockHeight": "high" }), Err(())),
-        (Dialect::Arc, 200, json!({ "blockHeight": 7 }), Ok(None)),
+        (
+            Dialect::Arc,
+            200,
+            json!({ "healthy": false, "reason": "no db connection" }),
+            Ok((None, Some(false))),
+        ),
     ] {
-        let (url, mut requests) = serve(status, "", body.to_string().into_bytes()).await;
-        let height = Broadcaster::new(dialect, client(), url).height().await;
-        assert_eq!(height.map_err(drop), expected, "{body}");
-        match dialect {
-            Dialect::Arcade => {
-                assert!(requests.recv().await.unwrap().starts_with("GET /health "));
-            }
-            Dialect::Arc => assert!(requests.try_recv().is_err()),
-        }
+        let date = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+        let (url, mut requests) = serve(status, date, body.to_string().into_bytes()).await;
+        let health = Broadcaster::new(dialect, client(), url).health().await;
+        let clock = health.as_ref().ok().and_then(|health| health.date.clone());
+        assert_eq!(clock.is_some(), expected.is_ok(), "{body}");
+        let health = health.map(|health| (health.height, health.healthy));
+        assert_eq!(health.map_err(drop), expected, "{body}");
+        let route = if dialect == Dialect::Arcade { "GET /health " } else { "GET /v1/health " };
+        assert!(requests.recv().await.unwrap().starts_with(route));
     }
 }
 

@@ -299,10 +299,10 @@ impl Member {
         let is_due = self.notes().height.is_due(wanted);
         if is_due && self.listen().is_ok() {
             self.notes().height.ask();
-            let asked = self.ask(Urgency::Later, self.broadcaster.height());
+            let asked = self.ask(Urgency::Later, self.broadcaster.health());
             // One that is away may tell it later.
-            if let Ok(Ok(told)) = timeout(HEIGHT_PATIENCE, asked).await {
-                self.notes().height.hear(told);
+            if let Ok(Ok(health)) = timeout(HEIGHT_PATIENCE, asked).await {
+                self.notes().height.hear(health.height);
             }
         }
         self.notes().height.known()
