@@ -12,7 +12,9 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use bsv_network::broadcasters::{Broadcaster, BroadcasterSet, Dialect, SeenByError, Standing};
+//! use bsv_network::broadcasters::{
+//!     Broadcaster, BroadcasterSet, Dialect, SeenByError, Standing, Submission, Urgency,
+//! };
 //! use bsv_network::bsv_tx::{Bump, ExtendedTransaction};
 //!
 //! fn broadcasters(client: reqwest::Client) -> Result<BroadcasterSet, SeenByError> {
@@ -28,7 +30,8 @@
 //!     payment: &ExtendedTransaction,
 //!     holds: impl Fn(&Bump) -> bool,
 //! ) -> bool {
-//!     let told = set.send(&[], payment, Duration::from_secs(10)).await;
+//!     let payment = Submission { ancestors: &[], transaction: payment, newest_block: None };
+//!     let told = set.send(payment, Duration::from_secs(10), Urgency::Now).await;
 //!     for said in &told.said {
 //!         println!("{}: {:?}", said.host, said.word);
 //!     }
@@ -37,17 +40,19 @@
 //! ```
 
 mod answer;
+mod budget;
 mod callback;
 mod client;
 mod events;
 mod member;
 mod set;
 mod standing;
+mod told_height;
 
 pub use answer::{Answer, Word};
 pub use callback::Callback;
-pub use client::{Broadcaster, BroadcasterError, Dialect};
+pub use client::{Broadcaster, BroadcasterError, Dialect, Health};
 pub use events::{EventStream, ReasonToAsk};
-pub use member::{BroadcasterReport, Outcome};
-pub use set::{BroadcasterSet, Said, SeenByError, Told};
+pub use member::{BroadcasterReport, Outcome, Urgency};
+pub use set::{BroadcasterSet, Said, SeenByError, Submission, Told};
 pub use standing::Standing;

@@ -12,7 +12,7 @@ pub use self::answers::{
     Evidence, ExtendedPackage, Fate, Offered, Package, Place, Shown, Sight, SourceError, Verdict,
 };
 pub use self::services::Services;
-use crate::broadcasters::{BroadcasterSet, ReasonToAsk};
+use crate::broadcasters::{BroadcasterSet, ReasonToAsk, Urgency};
 use crate::rpc::{
     BlockInfo, BlockStream, ChainTip, FeedAddress, Mempool, MempoolEntry, MinedIn, NodeRpc,
     OutputState, Policy,
@@ -23,7 +23,7 @@ use crate::rpc::{
 /// Clones share connections. A question fails if the source cannot be asked, or if its answer makes
 /// no sense.
 #[derive(Clone, Debug)]
-pub struct NetworkSource(Source);
+pub struct NetworkSource(Source, Urgency);
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -34,21 +34,27 @@ enum Source {
 impl NetworkSource {
     /// A node as the source.
     pub fn node(node: NodeRpc) -> Self {
-        Self(Source::Node(node))
+        Self(Source::Node(node), Urgency::Now)
     }
 
     /// Services as the source.
     pub fn services(services: Arc<Services>) -> Self {
-        Self(Source::Services(services))
+        Self(Source::Services(services), Urgency::Now)
     }
 
     /// The same source with turns of its own. See [`NodeRpc::with_turns`]. Services limit the
     /// questions to each of them.
     pub fn with_turns(self, turns: usize) -> Self {
         match self.0 {
-            Source::Node(node) => Self::node(node.with_turns(turns)),
+            Source::Node(node) => Self(Source::Node(node.with_turns(turns)), self.1),
             Source::Services(_) => self,
         }
+    }
+
+    /// The same source for questions of this urgency, in place of [`Urgency::Now`]. A node makes no
+    /// difference.
+    pub fn with_urgency(self, urgency: Urgency) -> Self {
+        Self(self.0, urgency)
     }
 
     /// The broadcasters, if services are the source.
@@ -107,11 +113,11 @@ impl NetworkSource {
         matches!(self.0, Source::Node(_))
     }
 
-    /// How many followed transactions may be asked about in a second. `None` if there is no limit.
-    pub fn questions_per_second(&self) -> Option<usize> {
+    /// About how many transactions can be asked now with [`Urgency::Later`]. `None` if there is no limit.
+    pub fn spare_questions(&self) -> Option<usize> {
         match &self.0 {
             Source::Node(_) => None,
-            Source::Services(services) => Some(services.questions_per_second()),
+            Source::Services(services) => Some(services.broadcasters().spare_questions()),
         }
     }
 
@@ -142,13 +148,13 @@ impl NetworkSource {
         }
     }
 
-    /// Whether a second service is at the height of the tip, or above it: headers prove work, and not
-    /// that blocks are valid. It is so, too, if only one service is named that could say it. `None`: a
-    /// node validates the blocks itself.
+    /// Whether a second service shows the tip, or a block above it: headers prove work, and not that
+    /// blocks are valid. It is so, too, if only one service is named that could say it. `None`: a node
+    /// validates the blocks itself.
     pub async fn confirms(&self, tip: &ChainTip) -> Option<bool> {
         match &self.0 {
             Source::Node(_) => None,
-            Source::Services(services) => Some(services.confirm(tip.height).await),
+            Source::Services(services) => Some(services.confirm(tip).await),
         }
     }
 
@@ -241,7 +247,7 @@ impl NetworkSource {
     pub async fn place(&self, txid: &Txid) -> Result<Place, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node.transaction_place(txid).await?.into()),
-            Source::Services(services) => Ok(services.place(txid).await),
+            Source::Services(services) => Ok(services.place(txid, self.1).await),
         }
     }
 
@@ -272,7 +278,7 @@ impl NetworkSource {
     pub async fn mined_in(&self, txid: &Txid) -> Result<Option<MinedIn>, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node::mined_in(node, txid).await?),
-            Source::Services(services) => Ok(services.mined_in(txid).await),
+            Source::Services(services) => Ok(services.mined_in(txid, self.1).await),
         }
     }
 
@@ -297,7 +303,7 @@ impl NetworkSource {
     pub async fn offer(&self, package: &Package<'_>) -> Result<Offered, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node::offer(node, package.transaction()).await?),
-            Source::Services(services) => Ok(services.offer(extended(package)?).await),
+            Source::Services(services) => Ok(services.offer(extended(package)?, self.1).await),
         }
     }
 
@@ -309,7 +315,7 @@ impl NetworkSource {
     pub async fn show(&self, package: &Package<'_>) -> Result<Shown, SourceError> {
         match &self.0 {
             Source::Node(node) => Ok(node::show(node, package.transaction()).await?),
-            Source::Services(services) => Ok(services.show(extended(package)?).await),
+            Source::Services(services) => Ok(services.show(extended(package)?, self.1).await),
         }
     }
 

@@ -7,10 +7,13 @@ use std::time::Duration;
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
     Answer, Broadcaster, BroadcasterError, BroadcasterSet, Callback, Dialect, EventStream,
-    ReasonToAsk, SeenByError, Standing, Word,
+    ReasonToAsk, SeenByError, Standing, Submission, Told, Urgency, Word,
 };
-use bsv_network::bsv_tx::{ExtendedTransaction, OutPoint, Script, Transaction, TxIn, TxOut, Txid};
+use bsv_network::bsv_tx::{
+    Bump, ExtendedTransaction, MerkleTree, OutPoint, Script, Transaction, TxIn, TxOut, Txid,
+};
 use bsv_network::serde_json::{Value, json};
+use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -308,28 +311,33 @@ async fn a_fee_rate_is_told_for_1000_bytes() {
 }
 
 #[tokio::test]
-async fn arcade_tells_how_far_it_knows_the_chain() {
+async fn a_broadcaster_tells_of_itself() {
     for (dialect, status, body, expected) in [
         (
             Dialect::Arcade,
             200,
             json!({ "healthy": true, "blockHeight": 958_779 }),
-            Ok(Some(958_779)),
+            Ok((Some(958_779), Some(true))),
         ),
-        (Dialect::Arcade, 200, json!({ "healthy": true }), Ok(None)),
-        (Dialect::Arcade, 404, json!({ "error": "not found" }), Ok(None)),
+        (Dialect::Arcade, 200, json!({ "healthy": true }), Ok((None, Some(true)))),
+        (Dialect::Arcade, 404, json!({ "error": "not found" }), Ok((None, None))),
         (Dialect::Arcade, 200, json!({ "blockHeight": "high" }), Err(())),
-        (Dialect::Arc, 200, json!({ "blockHeight": 7 }), Ok(None)),
+        (
+            Dialect::Arc,
+            200,
+            json!({ "healthy": false, "reason": "no db connection" }),
+            Ok((None, Some(false))),
+        ),
     ] {
-        let (url, mut requests) = serve(status, "", body.to_string().into_bytes()).await;
-        let height = Broadcaster::new(dialect, client(), url).height().await;
-        assert_eq!(height.map_err(drop), expected, "{body}");
-        match dialect {
-            Dialect::Arcade => {
-                assert!(requests.recv().await.unwrap().starts_with("GET /health "));
-            }
-            Dialect::Arc => assert!(requests.try_recv().is_err()),
-        }
+        let date = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+        let (url, mut requests) = serve(status, date, body.to_string().into_bytes()).await;
+        let health = Broadcaster::new(dialect, client(), url).health().await;
+        let clock = health.as_ref().ok().and_then(|health| health.date.clone());
+        assert_eq!(clock.is_some(), expected.is_ok(), "{body}");
+        let health = health.map(|health| (health.height, health.healthy));
+        assert_eq!(health.map_err(drop), expected, "{body}");
+        let route = if dialect == Dialect::Arcade { "GET /health " } else { "GET /v1/health " };
+        assert!(requests.recv().await.unwrap().starts_with(route));
     }
 }
 
@@ -352,8 +360,72 @@ async fn a_hint_makes_the_next_question_sooner() {
         set.hint(&txid());
         assert!(timeout(soon, requests.recv()).await.is_ok());
     };
-    let (told, ()) = tokio::join!(set.send(&[], &payment, Duration::from_secs(2)), hints);
+    let (told, ()) =
+        tokio::join!(set.send(alone(&payment), Duration::from_secs(2), Urgency::Now), hints);
     assert_eq!(told.standing, Standing::Open);
+}
+
+fn alone(transaction: &ExtendedTransaction) -> Submission<'_> {
+    Submission { ancestors: &[], transaction, newest_block: None }
+}
+
+/// How long many questions about a transaction take at most of which one of two broadcasters says this
+/// and the other one says nothing, without the slowest quarter. The last answer is told, too.
+async fn times(body: Value, holds: bool) -> (Duration, Told) {
+    let (url, _requests) = serve(200, "", body.to_string().into_bytes()).await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_url = format!("http://{}", silent.local_addr().unwrap());
+    let arcade =
+        |url| Broadcaster::new(Dialect::Arcade, client(), url).with_requests_per_second(1_000);
+    let set = BroadcasterSet::new(vec![arcade(silent_url), arcade(url)], 1).unwrap();
+    let (time, txid) = (Duration::from_secs(3), txid());
+    let asked = (0..32).map(|_| async {
+        let begun = Instant::now();
+        let told = set.ask(&txid, time, Urgency::Now, |_| holds).await;
+        (begun.elapsed(), told)
+    });
+    let mut asked = join_all(asked).await;
+    asked.sort_by_key(|(time, _)| *time);
+    asked.remove(24)
+}
+
+#[tokio::test]
+async fn a_question_does_not_wait_for_the_slowest() {
+    let soon = Duration::from_millis(400)..Duration::from_millis(1_500);
+    let branch = MerkleTree::of(&[txid(), Txid::from_bytes([9; 32])]).branch(0).unwrap();
+    let bump = Bump::of(7, &[(txid(), branch)]).unwrap();
+    let mined = json!({
+        "txid": txid(), "txStatus": "MINED", "merklePath": hex::encode(bump.to_bytes()),
+    });
+    let (time, told) = times(mined.clone(), true).await;
+    assert!(time < soon.end, "{time:?}");
+    assert_eq!(told.paths.len(), 1);
+    // A path that does not hold, and an open word, say nothing.
+    let open = json!({ "txid": txid(), "txStatus": "RECEIVED" });
+    for body in [mined, open] {
+        let (time, _) = times(body, false).await;
+        assert!(time >= Duration::from_secs(3), "{time:?}");
+    }
+    let seen = json!({ "txid": txid(), "txStatus": "SEEN_ON_NETWORK" });
+    let (time, told) = times(seen, false).await;
+    assert!(soon.contains(&time), "{time:?}");
+    assert_eq!(told.standing, Standing::Taken);
+}
+
+#[tokio::test]
+async fn one_that_does_not_answer_is_asked_seldom_and_gets_a_payment_nevertheless() {
+    let arcade = Broadcaster::new(Dialect::Arcade, client(), "http://127.0.0.1:9");
+    let set = BroadcasterSet::new(vec![arcade], 1).unwrap();
+    let second = Duration::from_secs(1);
+    for _ in 0..20 {
+        set.ask(&txid(), second, Urgency::Now, |_| true).await;
+    }
+    let asked = |set: &BroadcasterSet| set.reports().next().unwrap().outcomes.iter().sum::<u64>();
+    assert_eq!(asked(&set), 2);
+    let told = set.send(alone(&transaction()), second, Urgency::Later).await;
+    assert_eq!((asked(&set), told.standing), (2, Standing::Open));
+    set.send(alone(&transaction()), second, Urgency::Now).await;
+    assert!(asked(&set) > 2);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bsv_network::broadcasters::{BroadcasterError, Dialect};
+use bsv_network::broadcasters::{BroadcasterError, Dialect, Health};
 use bsv_network::headers::{
     Chaintracks, Checkpoint, HeaderChain, HeaderError, HeaderSource, Peer, SourceNames, seeds,
 };
@@ -46,12 +46,9 @@ struct About {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 struct Members {
     network: Option<String>,
-    block_height: Option<u32>,
-    healthy: Option<bool>,
-    reason: Option<String>,
 }
 
 /// Asks each service of the settings, and adds the results. `own` is the height of the server's headers, if it has
@@ -193,14 +190,10 @@ async fn ask_broadcaster(
         Err(_) => told.holds.push("it tells no fee, so payments.feeRate counts".to_owned()),
     }
     let key = api_key.as_ref().map(ExposeSecret::expose_secret);
-    let health = match dialect {
-        Dialect::Arcade => format!("{url}/health"),
-        Dialect::Arc => format!("{url}/v1/health"),
-    };
-    if let Ok(About { body, clock }) = about(client, &health, key).await {
-        told.height = body.block_height;
-        told.note_clock(clock);
-        if body.healthy == Some(false) {
+    if let Ok(Health { height, healthy, date }) = broadcaster.health().await {
+        told.height = height;
+        told.note_clock(date.as_deref().and_then(seconds_of));
+        if healthy == Some(false) {
             told.warnings.push("it says that it is not healthy".to_owned());
         }
     }

@@ -86,7 +86,7 @@ impl Wallet {
             self.tell_by_services().await?;
         }
         let round = Round { source, tip, is_new_tip };
-        following.begin_round(is_new_tip, source.questions_per_second(), source.is_heard());
+        following.begin_round(is_new_tip, source.spare_questions(), source.is_heard());
         self.read_news(following).await?;
         for number in following.take_open() {
             let row = self.store.get(GetFollowed(number.saturating_sub(1), 1)).await?;
@@ -363,6 +363,7 @@ impl Wallet {
                     _ => self.note_unmined(source, number, sight).await,
                 };
             }
+            Ok(Offered::Mined) => return self.find_proof(source, number, &record.txid).await,
             Ok(Offered::NotShown) => None,
             Ok(Offered::Refused(verdict)) => Some(verdict),
             Ok(Offered::Disputed) => {

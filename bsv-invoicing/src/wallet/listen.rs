@@ -42,7 +42,7 @@ impl Wallet {
 
     fn note_news(&self, source: &NetworkSource, reason: ReasonToAsk) {
         // A node is asked about everything again and again.
-        if source.questions_per_second().is_some() {
+        if source.spare_questions().is_some() {
             self.news.note(reason);
         }
     }

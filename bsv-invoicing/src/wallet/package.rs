@@ -53,8 +53,9 @@ impl Wallet {
     ) -> Result<ExtendedPackage, Error> {
         let mut lineage = Lineage::default();
         let subject = lineage.extend(self, source, transaction, posted).await?;
-        let Lineage { ancestors, is_vague, .. } = lineage;
-        Ok(ExtendedPackage { ancestors, transaction: subject, is_proven: !is_vague })
+        let Lineage { ancestors, is_vague, newest_block, .. } = lineage;
+        let is_proven = !is_vague;
+        Ok(ExtendedPackage { ancestors, transaction: subject, is_proven, newest_block })
     }
 
     /// What the payer of a stored transaction has sent, if that was more than the transaction.
@@ -77,6 +78,8 @@ struct Lineage {
     visited: HashSet<Txid>,
     /// Whether it is not proven where some coin comes from.
     is_vague: bool,
+    /// The height of the newest block that makes a coin.
+    newest_block: Option<u32>,
 }
 
 /// What a payer has sent, by txid.
@@ -87,6 +90,8 @@ struct Posted<'p> {
     claimed: Option<&'p ExtendedTransaction>,
     /// Whether its Merkle paths lead to our best chain.
     holds: bool,
+    /// The height of the newest block to which they lead.
+    newest_block: Option<u32>,
 }
 
 impl<'p> Posted<'p> {
@@ -95,12 +100,17 @@ impl<'p> Posted<'p> {
         form: Option<&'p FormedTransaction>,
     ) -> Result<Self, Error> {
         match form {
-            Some(FormedTransaction::Beef(beef)) => Ok(Self {
-                unproven: beef.unmined().collect(),
-                proven: beef.transactions().collect(),
-                claimed: None,
-                holds: has_all_roots(source, beef).await?,
-            }),
+            Some(FormedTransaction::Beef(beef)) => {
+                let holds = has_all_roots(source, beef).await?;
+                let newest = beef.claimed_roots().last().map(|(height, _)| *height);
+                Ok(Self {
+                    unproven: beef.unmined().collect(),
+                    proven: beef.transactions().collect(),
+                    claimed: None,
+                    holds,
+                    newest_block: newest.filter(|_| holds),
+                })
+            }
             Some(FormedTransaction::Extended(extended)) => {
                 Ok(Self { claimed: Some(extended), holds: true, ..Self::default() })
             }
@@ -130,6 +140,7 @@ impl Lineage {
     ) -> Result<ExtendedTransaction, Error> {
         let posted = Posted::of(source, form).await?;
         self.is_vague |= !posted.holds;
+        self.newest_block = self.newest_block.max(posted.newest_block);
         self.extend_by(wallet, source, transaction, &posted, true).await
     }
 
@@ -192,6 +203,7 @@ impl Lineage {
             let locking_script = Script::p2pkh(&wallet.keys.coin_hash(receipt.key)?);
             return Ok(Some(TxOut { satoshis: receipt.satoshis, locking_script }));
         };
+        self.newest_block = self.newest_block.max(record.state.block().map(|block| block.height));
         if record.state.block().is_none() && self.begins(outpoint.txid)? {
             // Only a block decides about it, and so about what spends it.
             self.is_vague |= record.has_rival();

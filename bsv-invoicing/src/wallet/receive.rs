@@ -14,6 +14,7 @@ mod unsent;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bsv_network::broadcasters::Urgency;
 use bsv_network::{Shown, Sight, Verdict};
 use bsv_tx::{FormedTransaction, Transaction, Txid};
 use tokio::sync::watch;
@@ -193,7 +194,8 @@ impl Wallet {
                     let IncomingPayment { number, received_at, .. } = payment;
                     let held = self.offering(number, offer.claim);
                     let payment = (invoice, number, received_at);
-                    let sent = self.send_incoming(payment, transaction, ancestors).await;
+                    let sent =
+                        self.send_incoming(payment, transaction, ancestors, Urgency::Now).await;
                     if sent.is_err() {
                         self.let_go(held);
                     }
@@ -265,7 +267,7 @@ impl Wallet {
             let ancestors = self.store.get(GetAncestors(number)).await?;
             let transaction = self.transaction(number).await?;
             let payment = (invoice, number, payment.record.at);
-            self.send_incoming(payment, &transaction, ancestors).await
+            self.send_incoming(payment, &transaction, ancestors, Urgency::Later).await
         };
         let sent = sent.await;
         self.let_go(held);
@@ -279,10 +281,12 @@ impl Wallet {
         (invoice, number, came_at): (u64, u64, Timestamp),
         transaction: &Transaction,
         ancestors: Vec<Transaction>,
+        urgency: Urgency,
     ) -> Result<PaymentStanding, Error> {
         let txid = transaction.txid();
         let all = ancestors.iter().chain([transaction]);
-        let source = self.sources()?.receiving_of(all.map(|it| it.to_bytes().len()).sum());
+        let len = all.map(|it| it.to_bytes().len()).sum();
+        let source = &self.sources()?.receiving_of(len, urgency);
         let refused_ancestor = match source.takes_extended() {
             true => None,
             false => self.show_ancestors(source, &ancestors).await?,

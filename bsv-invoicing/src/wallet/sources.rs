@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bsv_network::NetworkSource;
+use bsv_network::broadcasters::Urgency;
 
 use crate::error::Error;
 
@@ -35,14 +36,15 @@ impl Sources {
         Self {
             receiving: source.clone().with_turns(RECEIVING_TURNS),
             receiving_large: source.clone().with_turns(LARGE_TURNS),
-            following: source.clone().with_turns(FOLLOWING_TURNS),
+            following: source.clone().with_turns(FOLLOWING_TURNS).with_urgency(Urgency::Later),
             operating: source,
         }
     }
 
     /// The source for sending a payment of so many bytes, ancestors included.
-    pub(crate) fn receiving_of(&self, len: usize) -> &NetworkSource {
-        if len < LARGE { &self.receiving } else { &self.receiving_large }
+    pub(crate) fn receiving_of(&self, len: usize, urgency: Urgency) -> NetworkSource {
+        let source = if len < LARGE { &self.receiving } else { &self.receiving_large };
+        source.clone().with_urgency(urgency)
     }
 }
 

@@ -50,7 +50,8 @@ pub enum Word {
         /// Whether the service refuses the transaction. Otherwise it may have it, too.
         is_refused: bool,
     },
-    /// It cannot be taken before its ancestors, or before its lock time.
+    /// It cannot be taken before its ancestors, before a block that the service does not have yet, or
+    /// before its lock time.
     NotYet,
     /// The service has no record of it, which proves nothing.
     Unknown,

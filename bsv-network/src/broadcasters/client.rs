@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bsv_tx::{ExtendedTransaction, Txid};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, DATE};
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -83,16 +83,24 @@ struct MiningFee {
     bytes: u64,
 }
 
-/// `GET /health`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HealthAnswer {
-    block_height: Option<u32>,
+/// What a broadcaster tells of itself (`GET /health`). It may leave out anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Health {
+    /// The height of the chain as it knows it. ARC never tells it.
+    #[serde(rename = "blockHeight")]
+    pub height: Option<u32>,
+    /// Whether it calls itself healthy.
+    pub healthy: Option<bool>,
+    /// The time of its clock: the header `Date` of the answer.
+    #[serde(skip)]
+    pub date: Option<String>,
 }
 
 /// An answer that was read.
 struct Read {
     status: StatusCode,
+    date: Option<String>,
     body: Vec<u8>,
 }
 
@@ -184,16 +192,14 @@ impl Broadcaster {
         rate.ok_or_else(|| self.nonsense(&read, "the fee of its policy makes no sense"))
     }
 
-    /// The height of the chain as it knows it. `None` if it does not tell: ARC never does.
-    pub async fn height(&self) -> Result<Option<u32>, BroadcasterError> {
-        if self.dialect != Dialect::Arcade {
-            return Ok(None);
-        }
+    /// What it tells of itself.
+    pub async fn health(&self) -> Result<Health, BroadcasterError> {
         let read = self.ask(self.client.get(self.route("/health"))).await?;
-        if !read.status.is_success() {
-            return Ok(None);
-        }
-        Ok(self.json::<HealthAnswer>(&read)?.block_height)
+        let health = match read.status.is_success() {
+            true => self.json(&read)?,
+            false => Health::default(),
+        };
+        Ok(Health { date: read.date, ..health })
     }
 
     fn route(&self, path: &str) -> String {
@@ -231,6 +237,8 @@ impl Broadcaster {
         let away = |error| BroadcasterError::Unreachable(reasons(error));
         let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
         let status = answer.status();
+        let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let date = date.map(str::to_owned);
         // What the body of these says, and whether it comes, does not matter.
         match status.as_u16() {
             code @ (401 | 403) => return Err(BroadcasterError::Unauthorized(code)),
@@ -247,7 +255,7 @@ impl Broadcaster {
                 BroadcasterError::Nonsense(reason)
             }
         })?;
-        Ok(Read { status, body })
+        Ok(Read { status, date, body })
     }
 
     /// What an answer about a transaction means.

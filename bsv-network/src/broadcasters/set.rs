@@ -1,3 +1,5 @@
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,25 +11,40 @@ use thiserror::Error;
 use tokio::pin;
 use tokio::select;
 use tokio::sync::{Notify, broadcast};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::answer::{Answer, Word};
+use super::budget::Budget;
 use super::client::{Broadcaster, BroadcasterError, Dialect};
 use super::events::EventStream;
-use super::member::{BroadcasterReport, Member, PATIENCE};
+use super::member::{BroadcasterReport, Member, PATIENCE, Urgency};
 use super::standing::{Standing, Step, Talk};
 
 /// Several broadcasters, whose words are put together.
 ///
 /// It keeps nothing about transactions. Each broadcaster is asked at most 8 questions at once, and as
-/// often in a second as it allows.
+/// often in a second as it allows. One that has not answered twice in a row rests for a second at first
+/// and a minute at last.
 #[derive(Debug)]
 pub struct BroadcasterSet {
     members: Vec<Member>,
+    budget: Arc<Budget>,
     seen_by: usize,
     max_fee_rate: Option<u64>,
     /// Transactions that may have changed. `None` stands for all.
     hints: broadcast::Sender<Option<Txid>>,
+}
+
+/// A transaction that is given to broadcasters.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// Its unproven ancestors, parents before their children.
+    pub ancestors: &'a [ExtendedTransaction],
+    /// The transaction.
+    pub transaction: &'a ExtendedTransaction,
+    /// The height of the newest block that makes a coin which they spend, as far as is known. A
+    /// broadcaster that does not have it yet cannot know the coins.
+    pub newest_block: Option<u32>,
 }
 
 /// What the broadcasters of a set tell of a transaction.
@@ -68,6 +85,10 @@ pub struct SeenByError {
 const HINTS: usize = 64;
 /// The shortest time between two questions about a transaction, whatever the hints are.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+/// How long a question waits for the others once so many as must see a transaction have taken it.
+const GRACE: Duration = Duration::from_millis(500);
+/// One in so many questions waits for all, so that what a slow broadcaster knows is heard in the end.
+const PATIENT: u64 = 8;
 
 impl BroadcasterSet {
     /// A set whose transactions are taken if `seen_by` broadcasters say so. The broadcasters are asked
@@ -77,8 +98,11 @@ impl BroadcasterSet {
         if !(1..=named).contains(&seen_by) {
             return Err(SeenByError { seen_by, named });
         }
-        let members = broadcasters.into_iter().map(Member::new).collect();
-        Ok(Self { members, seen_by, max_fee_rate: None, hints: broadcast::Sender::new(HINTS) })
+        let budget = Arc::new(Budget::new());
+        let member = |broadcaster| Member::new(broadcaster, Arc::clone(&budget));
+        let members = broadcasters.into_iter().map(member).collect();
+        let hints = broadcast::Sender::new(HINTS);
+        Ok(Self { members, budget, seen_by, max_fee_rate: None, hints })
     }
 
     /// The same set, which gives no transactions to a broadcaster that asks for a higher fee than
@@ -87,21 +111,16 @@ impl BroadcasterSet {
         Self { max_fee_rate: Some(max_fee_rate), ..self }
     }
 
-    /// Gives a transaction to the network, after its unproven ancestors in the order of their
-    /// dependence, until it is clear how it stands, for at most this time.
+    /// Gives a transaction to the network, after its unproven ancestors, until it is clear how it
+    /// stands, for at most this time.
     ///
     /// At first so many broadcasters get it as must see it. Another one gets it as soon as one of them
     /// has failed, has refused it, or has not taken it for 5 seconds. It may be sent any number of
     /// times.
-    pub async fn send(
-        &self,
-        ancestors: &[ExtendedTransaction],
-        transaction: &ExtendedTransaction,
-        time: Duration,
-    ) -> Told {
+    pub async fn send(&self, submission: Submission<'_>, time: Duration, urgency: Urgency) -> Told {
         let members: Vec<_> = self.members.iter().filter(|it| self.is_in_use(it)).collect();
         let hints = members.iter().map(|_| Notify::new()).collect();
-        let package = Package { ancestors, transaction, hints };
+        let package = Package { submission, urgency, hints };
         let txid = package.txid();
         let mut hints = self.hints.subscribe();
         let mut talks: Vec<_> = members.iter().map(|_| Talk::default()).collect();
@@ -142,16 +161,38 @@ impl BroadcasterSet {
     }
 
     /// Asks all broadcasters what became of a transaction that was sent before, each once, for at most
-    /// this time.
-    pub async fn ask(&self, txid: &Txid, time: Duration) -> Told {
+    /// this time. It ends when one has given a path that `holds`, and most often soon after it is clear
+    /// that the network has the transaction.
+    pub async fn ask(
+        &self,
+        txid: &Txid,
+        time: Duration,
+        urgency: Urgency,
+        holds: impl Fn(&Bump) -> bool,
+    ) -> Told {
         let members: Vec<_> = self.members.iter().collect();
-        let asked = members.iter().map(|member| async move {
-            let asked = timeout(time, member.ask(member.broadcaster.status(txid))).await;
-            let late = || format!("no answer within {} s", time.as_secs_f32());
-            asked.unwrap_or_else(|_| Err(BroadcasterError::Unreachable(late())))
+        let mut talks: Vec<_> = members.iter().map(|_| Talk::default()).collect();
+        let asked = members.iter().enumerate().map(|(index, member)| async move {
+            let said = match member.listen() {
+                Ok(()) => member.ask(urgency, member.broadcaster.status(txid)).await,
+                Err(silent) => Err(silent),
+            };
+            (index, said)
         });
-        let talks = join_all(asked).await.into_iter().map(Talk::of);
-        self.told(&members, talks.collect())
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        let is_patient = RandomState::new().build_hasher().finish().is_multiple_of(PATIENT);
+        let mut end = Instant::now() + time;
+        while let Ok(Some((index, said))) = timeout_at(end, asked.next()).await {
+            talks[index] = Talk::of(said);
+            if talks[index].path.as_ref().is_some_and(&holds) {
+                break;
+            }
+            if is_clear(&talks, self.seen_by) && !is_patient {
+                end = end.min(Instant::now() + GRACE);
+            }
+        }
+        drop(asked);
+        self.told(&members, talks)
     }
 
     /// Makes those who wait for news of a transaction ask at once: somebody says that there are some.
@@ -193,20 +234,30 @@ impl BroadcasterSet {
         rates.last().copied()
     }
 
+    /// About how many transactions all broadcasters can be asked now if nobody waits for the answers.
+    pub(crate) fn spare_questions(&self) -> usize {
+        match self.budget.left() {
+            0 => 0,
+            left => (left / self.members.len()).max(1),
+        }
+    }
+
     /// Whether a broadcaster knows a block of this height, as it says.
     pub(crate) async fn reach(&self, height: u32) -> bool {
-        let asked = self.members.iter().map(|member| member.reaches(height));
-        join_all(asked).await.contains(&true)
+        let asked = self.members.iter().map(|member| member.height(height));
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        // One that is slow must not hold up the others.
+        while let Some(known) = asked.next().await {
+            if known >= Some(height) {
+                return true;
+            }
+        }
+        false
     }
 
-    /// How many broadcasters tell how far they know the chain, as far as is known.
-    pub(crate) fn tell_heights(&self) -> usize {
-        self.members.iter().filter(|member| member.may_tell_height()).count()
-    }
-
-    /// How many broadcasters there are.
-    pub(crate) fn named(&self) -> usize {
-        self.members.len()
+    /// How many broadcasters can tell how far they know the chain, by their dialects.
+    pub(crate) fn can_tell_heights(&self) -> usize {
+        self.members.iter().filter(|member| member.can_tell_height()).count()
     }
 
     /// What is known of each broadcaster, in their order.
@@ -247,15 +298,15 @@ fn is_clear(talks: &[Talk], seen_by: usize) -> bool {
 
 /// A transaction that is sent.
 struct Package<'a> {
-    ancestors: &'a [ExtendedTransaction],
-    transaction: &'a ExtendedTransaction,
+    submission: Submission<'a>,
+    urgency: Urgency,
     /// Each ends waiting for the next question to one of the broadcasters.
     hints: Vec<Notify>,
 }
 
 impl Package<'_> {
     fn txid(&self) -> Txid {
-        self.transaction.transaction().txid()
+        self.submission.transaction.transaction().txid()
     }
 
     /// Takes a step with one of the broadcasters after a while.
@@ -275,19 +326,34 @@ impl Package<'_> {
             () = sleep(wait) => {}
             () = hinted, if step == Step::Ask => {}
         }
-        let said = match step {
-            Step::Send => self.send(member).await,
-            Step::Ask => member.ask(member.broadcaster.status(&self.txid())).await,
+        // A payer's broadcaster gets another try soon, while others are asked.
+        let heeds_silence = self.urgency == Urgency::Later || wait.is_zero();
+        let silence = if heeds_silence { member.listen() } else { Ok(()) };
+        let said = match (silence, step) {
+            (Err(silent), _) => Err(silent),
+            (Ok(()), Step::Send) => self.send(member).await,
+            (Ok(()), Step::Ask) => {
+                member.ask(self.urgency, member.broadcaster.status(&self.txid())).await
+            }
         };
         (index, step, said)
     }
 
     async fn send(&self, member: &Member) -> Result<Answer, BroadcasterError> {
+        let Submission { ancestors: unproven, transaction, newest_block } = self.submission;
         let mut ancestors = Vec::new();
-        for ancestor in self.ancestors {
-            ancestors.push(member.ask(member.broadcaster.send(ancestor)).await?.word);
+        for ancestor in unproven {
+            ancestors.push(member.ask(self.urgency, member.broadcaster.send(ancestor)).await?.word);
         }
-        let Answer { word, path } = member.ask(member.broadcaster.send(self.transaction)).await?;
-        Ok(Answer { word: word.after(&ancestors), path })
+        let sent = member.ask(self.urgency, member.broadcaster.send(transaction)).await;
+        let Answer { word, path } = sent?;
+        let word = word.after(&ancestors);
+        if matches!(word, Word::InputsUnknown { .. })
+            && let Some(height) = newest_block
+            && member.height(height).await.is_some_and(|known| known < height)
+        {
+            return Ok(Answer { word: Word::NotYet, path });
+        }
+        Ok(Answer { word, path })
     }
 }

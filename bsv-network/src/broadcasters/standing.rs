@@ -64,6 +64,8 @@ pub(super) enum Step {
 /// The first wait before a broadcaster is asked again. It doubles up to the longest one.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The shortest wait after which a broadcaster that knew no coins should know them.
+const SHORTEST_REPEAT: Duration = Duration::from_secs(1);
 
 impl Standing {
     /// What the words of all broadcasters mean together. `None` is one that has said nothing.
@@ -146,9 +148,9 @@ impl Talk {
         match &word {
             Word::InputsUnknown { .. } if !self.is_repeated => {
                 self.is_repeated = true;
-                return Some((Step::Send, Duration::ZERO));
+                return Some((Step::Send, self.next_wait().max(SHORTEST_REPEAT)));
             }
-            // It has all ancestors. So somebody else has spent the coins.
+            // It has all ancestors, and had time. So somebody else has spent the coins.
             Word::InputsUnknown { code: 462 } => {
                 self.word = Some(Word::Rival { spenders: Vec::new(), is_refused: true });
                 return None;
@@ -381,14 +383,15 @@ mod tests {
         let branch = MerkleTree::of(&[txid(1), txid(2)]).branch(0).unwrap();
         let path = Bump::of(7, &[(txid(1), branch)]).ok();
         let (first, now) = (Some(FIRST_WAIT), Some(Duration::ZERO));
+        let repeat = Some(SHORTEST_REPEAT);
         for (step, said, next, wait, wants_another) in [
             (Send, ok(Word::Taken), None, None, false),
             (Send, ok(Word::Open), Some(Ask), first, false),
             (Ask, ok(Word::Open), Some(Ask), first, false),
             (Send, ok(Word::NotYet), Some(Send), first, false),
             (Ask, ok(Word::Unknown), Some(Send), now, false),
-            (Send, ok(unknown_inputs(460)), Some(Send), now, false),
-            (Ask, ok(unknown_inputs(462)), Some(Send), now, false),
+            (Send, ok(unknown_inputs(460)), Some(Send), repeat, false),
+            (Ask, ok(unknown_inputs(462)), Some(Send), repeat, false),
             (Send, ok(refused(461)), None, None, true),
             (Ask, ok(rejected()), None, None, true),
             (Send, ok(rival(&[], true)), None, None, true),

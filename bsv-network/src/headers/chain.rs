@@ -75,6 +75,8 @@ pub struct Extended {
     pub new: usize,
     /// The height of the last valid one.
     pub height: Option<u32>,
+    /// The hash of the last valid one.
+    pub last: Option<BlockHash>,
     /// How the best branch has changed, if it has.
     pub change: Option<Change>,
     /// Why the header after the valid ones was not taken.
@@ -233,6 +235,7 @@ impl HeaderChain {
             valid: 0,
             new: 0,
             height: None,
+            last: None,
             change: None,
             refusal: None,
             is_ahead: false,
@@ -242,7 +245,8 @@ impl HeaderChain {
             match self.add(header, now) {
                 Ok((place, fork)) => {
                     extended.valid += 1;
-                    extended.height = Some(self.headers[place as usize].height);
+                    let Known { height, hash, .. } = self.headers[place as usize];
+                    (extended.height, extended.last) = (Some(height), Some(hash));
                     stays = stays.min(fork.unwrap_or(u32::MAX));
                 }
                 Err(refusal) => {

@@ -1,6 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bsv_tx::BlockHash;
 use tokio::time::Instant;
 
 use super::source::CatchUpError;
@@ -38,8 +39,8 @@ pub struct SourceReport {
     pub last_answer: Option<u64>,
     /// How many questions had each outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
-    /// The height of the last header that it has given, even if others had given the same one before.
-    pub height: Option<u32>,
+    /// The last valid header that it has given, even if others had given the same one before.
+    pub last_header: Option<BlockHash>,
     /// The source that was last set aside because it does not give the headers that it claims to
     /// have, if it has not given them since. It is told for an hour.
     pub withheld: Option<Withheld>,
@@ -142,7 +143,7 @@ impl Place {
             state: SourceState::New,
             last_answer: None,
             outcomes: Default::default(),
-            height: None,
+            last_header: None,
             withheld: None,
             behind: None,
         });
@@ -160,16 +161,16 @@ impl Place {
     }
 
     /// Notes an answer of the source with this name. `owes` says that it has not given yet what it
-    /// claims to have, `height` how far the headers reach that it has given.
+    /// claims to have, `last_header` is the last valid header that it has given.
     pub(super) fn note_answer(
         &self,
         name: &str,
         behind: Option<Behind>,
         owes: bool,
-        height: Option<u32>,
+        last_header: Option<BlockHash>,
     ) {
         let mut report = self.locked();
-        report.height = height.or(report.height);
+        report.last_header = last_header.or(report.last_header);
         report.last_answer = Some(now());
         report.behind = behind;
         report.outcomes[Outcome::Answered as usize] += 1;

@@ -132,8 +132,8 @@ pub(super) struct Answers {
     last: Option<(u32, BlockHash)>,
     /// Whether the next question is the first one.
     is_first: bool,
-    /// The height of the last header of the last answer that had any.
-    pub(super) shown: Option<u32>,
+    /// The last valid header of the last answer that had any.
+    pub(super) shown: Option<BlockHash>,
     /// How many headers of the last answer were new.
     pub(super) new: usize,
     /// Whether the last answer had as many headers as fit.
@@ -171,7 +171,7 @@ impl Answers {
         (self.new, self.is_useful, self.caught_up.is_ahead) = (0, false, false);
         self.is_full = headers.len() + 1 >= MOST_AT_ONCE;
         let Some(given) = headers.last().map(BlockHeader::block_hash) else { return Ok(false) };
-        let Extended { valid, new, height, change, refusal, is_ahead } =
+        let Extended { valid, new, height, last: shown, change, refusal, is_ahead } =
             extend(file, headers, now).await?;
         let caught_up = &mut self.caught_up;
         caught_up.valid += valid;
@@ -192,7 +192,7 @@ impl Answers {
                 return Err(CatchUpError::Refused { name: source.name().to_owned(), refusal });
             }
         }
-        self.shown = height.or(self.shown);
+        self.shown = shown.or(self.shown);
         // A source that answers with what it gave before has no more.
         let last = height.map(|height| (height, given));
         let is_higher = height > self.last.map(|(height, _)| height);

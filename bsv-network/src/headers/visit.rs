@@ -284,13 +284,14 @@ mod tests {
         ] {
             let mut visit = Visit::new(&file, place, node(height, range).await);
             assert!(timeout(Duration::from_secs(20), visit.stay(|| true)).await.is_err());
-            assert_eq!(place.report().height, Some(900_446));
+            assert_eq!(place.report().last_header, Some(file.chain().tip().hash));
+            assert_eq!(file.chain().tip().height, 900_446);
         }
         // One that gives nothing shows nothing, whatever it claims.
         let third = place();
         let mut visit = Visit::new(&file, &third, node(900_446, 0..0).await);
         assert!(timeout(Duration::from_secs(20), visit.stay(|| true)).await.is_err());
-        assert_eq!(third.report().height, None);
+        assert_eq!(third.report().last_header, None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,6 +40,9 @@ pub struct ExtendedPackage {
     /// Whether everything that it and its ancestors spend is proven to come from transactions in
     /// blocks.
     pub is_proven: bool,
+    /// The height of the newest block that makes a coin which it or its ancestors spend, as far as is
+    /// known.
+    pub newest_block: Option<u32>,
 }
 
 /// Where the network has a transaction.
@@ -60,6 +63,8 @@ pub enum Place {
 pub enum Offered {
     /// It can be mined.
     Unmined(Sight),
+    /// It is in a block of the main chain.
+    Mined,
     /// The network has not refused it, but does not show it as one that can be mined at once. It
     /// may be mined, time-locked, or not validated yet.
     NotShown,

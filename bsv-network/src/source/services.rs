@@ -9,7 +9,8 @@ use futures_util::future::join_all;
 
 use super::answers::{Evidence, ExtendedPackage, Offered, Place, Shown, Sight, Verdict};
 use crate::broadcasters::{
-    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Told,
+    BroadcasterError, BroadcasterSet, EventStream, ReasonToAsk, Said, Standing, Submission, Told,
+    Urgency,
 };
 use crate::headers::HeaderFollower;
 use crate::rpc::{BlockInfo, ChainTip, ConsolidationPolicy, MempoolEntry, MinedIn, Policy};
@@ -34,12 +35,10 @@ pub(super) const BLIND_SPOT: &str =
 
 /// The largest transaction that broadcasters take, in bytes. It is the policy of those of today.
 const MAX_TRANSACTION_SIZE: u64 = 10_000_000;
-/// How long a question about a transaction may take.
-const ASK: Duration = Duration::from_secs(5);
+/// How long a question about a transaction may take. A broadcaster that has said nothing by then is away.
+const ASK: Duration = Duration::from_secs(6);
 /// How long a transaction is offered that was offered before.
 const OFFER_AGAIN: Duration = Duration::from_secs(2);
-/// How many questions about followed transactions are asked in a second, to all broadcasters together.
-const QUESTIONS: usize = 2;
 /// How many Merkle paths are kept for the question that follows.
 const PATHS: usize = 64;
 
@@ -66,10 +65,6 @@ impl Services {
         &self.headers
     }
 
-    pub(super) fn questions_per_second(&self) -> usize {
-        (QUESTIONS / self.broadcasters.named().max(1)).max(1)
-    }
-
     /// Listens to the broadcasters that tell events, for as long as it is polled.
     pub(super) async fn listen(&self, hear: impl Fn(ReasonToAsk) + Sync) {
         join_all(self.broadcasters.streams().map(|stream| self.listen_to(stream, &hear))).await;
@@ -94,14 +89,26 @@ impl Services {
         }
     }
 
-    /// Whether a second source is at this height or above it: another source of headers, or a
+    /// Whether a second source shows this tip, or a block above it: another source of headers, or a
     /// broadcaster. One that is alone cannot be confirmed, and needs not to be.
-    pub(super) async fn confirm(&self, height: u32) -> bool {
-        let shown = self.headers.sources().filter(|source| source.height >= Some(height));
-        if shown.count() >= 2 || self.broadcasters.reach(height).await {
-            return true;
-        }
-        self.headers.sources().count() + self.broadcasters.tell_heights() <= 1
+    pub(super) async fn confirm(&self, tip: &ChainTip) -> bool {
+        let sources: Vec<_> = self.headers.sources().map(|source| source.last_header).collect();
+        let (confirming, has_rival) = {
+            let chain = self.headers.file().chain();
+            if chain.height_of(&tip.hash).is_none() {
+                return false;
+            }
+            let last: Vec<_> = sources.iter().flatten().collect();
+            let confirming = last.iter().filter(|it| chain.height_of(it) >= Some(tip.height));
+            let is_rival = |hash: &BlockHash| {
+                let is_as_high = chain.find(hash).is_some_and(|(height, _)| height >= tip.height);
+                is_as_high && chain.height_of(hash).is_none()
+            };
+            (confirming.count(), last.iter().any(|hash| is_rival(hash)))
+        };
+        let is_alone = sources.len() + self.broadcasters.can_tell_heights() <= 1;
+        // A height does not say on which of two branches it is.
+        confirming >= 2 || is_alone || !has_rival && self.broadcasters.reach(tip.height).await
     }
 
     pub(super) fn begins_at(&self) -> u32 {
@@ -143,10 +150,12 @@ impl Services {
         }
     }
 
-    pub(super) async fn place(&self, txid: &Txid) -> Place {
-        let told = self.broadcasters.ask(txid, ASK).await;
+    pub(super) async fn place(&self, txid: &Txid, urgency: Urgency) -> Place {
+        let told = self.ask(txid, urgency).await;
         if let Some(mined) = self.holding_path(txid, &told) {
-            return Place::Mined(mined.block);
+            let block = mined.block;
+            self.keep_path(*txid, mined);
+            return Place::Mined(block);
         }
         match told.standing {
             Standing::Taken => Place::Unmined,
@@ -155,39 +164,53 @@ impl Services {
         }
     }
 
-    pub(super) async fn mined_in(&self, txid: &Txid) -> Option<MinedIn> {
+    pub(super) async fn mined_in(&self, txid: &Txid, urgency: Urgency) -> Option<MinedIn> {
         let kept = {
             let mut paths = self.paths();
             let place = paths.iter().position(|(of, _)| of == txid);
             place.and_then(|place| paths.remove(place))
         };
+        // Its block may have left the chain meanwhile.
+        let is_there = |block| self.headers.file().chain().height_of(block).is_some();
         match kept {
-            Some((_, mined)) => Some(mined),
-            None => self.holding_path(txid, &self.broadcasters.ask(txid, ASK).await),
+            Some((_, mined)) if is_there(&mined.block) => Some(mined),
+            _ => self.holding_path(txid, &self.ask(txid, urgency).await),
         }
     }
 
-    pub(super) async fn show(&self, package: &ExtendedPackage) -> Shown {
-        self.send(package, self.accept_timeout).await
+    fn keep_path(&self, txid: Txid, mined: MinedIn) {
+        let mut paths = self.paths();
+        paths.retain(|(of, _)| *of != txid);
+        paths.truncate(PATHS - 1);
+        paths.push_front((txid, mined));
     }
 
-    pub(super) async fn offer(&self, package: &ExtendedPackage) -> Offered {
-        match self.send(package, OFFER_AGAIN).await {
+    async fn ask(&self, txid: &Txid, urgency: Urgency) -> Told {
+        let holds = |path: &Bump| self.block_of(txid, path).is_some();
+        self.broadcasters.ask(txid, ASK, urgency, holds).await
+    }
+
+    pub(super) async fn show(&self, package: &ExtendedPackage, urgency: Urgency) -> Shown {
+        self.send(package, self.accept_timeout, urgency).await
+    }
+
+    pub(super) async fn offer(&self, package: &ExtendedPackage, urgency: Urgency) -> Offered {
+        match self.send(package, OFFER_AGAIN, urgency).await {
             Shown::Unmined(sight) => Offered::Unmined(sight),
-            Shown::Mined | Shown::Nowhere => Offered::Unknown,
+            Shown::Mined => Offered::Mined,
+            Shown::Nowhere => Offered::Unknown,
             Shown::Refused(verdict) => Offered::Refused(verdict),
             Shown::Disputed { .. } => Offered::Disputed,
         }
     }
 
-    async fn send(&self, package: &ExtendedPackage, time: Duration) -> Shown {
-        let ExtendedPackage { ancestors, transaction, .. } = package;
-        let told = self.broadcasters.send(ancestors, transaction, time).await;
+    async fn send(&self, package: &ExtendedPackage, time: Duration, urgency: Urgency) -> Shown {
+        let ExtendedPackage { ancestors, transaction, newest_block, .. } = package;
+        let submission = Submission { ancestors, transaction, newest_block: *newest_block };
+        let told = self.broadcasters.send(submission, time, urgency).await;
         let txid = transaction.transaction().txid();
         if let Some(mined) = self.holding_path(&txid, &told) {
-            let mut paths = self.paths();
-            paths.truncate(PATHS - 1);
-            paths.push_front((txid, mined));
+            self.keep_path(txid, mined);
             return Shown::Mined;
         }
         let is_fee_too_low = told.standing.is_fee_too_low();
@@ -217,18 +240,19 @@ impl Services {
         Sight { entry: MempoolEntry { fee, size, parents: Vec::new() }, evidence }
     }
 
-    /// The block that holds a transaction, by a path that leads to the root of a header of our best
-    /// chain.
+    /// The block that holds a transaction, by one of the paths that were told.
     fn holding_path(&self, txid: &Txid, told: &Told) -> Option<MinedIn> {
         self.log(told);
-        let chain = self.headers.file().chain();
-        let holds = |path: &Bump| {
-            let header = chain.header_at(path.height())?;
-            let branch = path.branch(txid)?;
-            (branch.root(txid) == Some(header.merkle_root))
-                .then(|| MinedIn { block: header.block_hash(), branch })
-        };
-        told.paths.iter().find_map(holds)
+        told.paths.iter().find_map(|path| self.block_of(txid, path))
+    }
+
+    /// The block that holds a transaction, by a path that leads to the root of a header of our best
+    /// chain.
+    fn block_of(&self, txid: &Txid, path: &Bump) -> Option<MinedIn> {
+        let header = self.headers.file().chain().header_at(path.height())?;
+        let branch = path.branch(txid)?;
+        (branch.root(txid) == Some(header.merkle_root))
+            .then(|| MinedIn { block: header.block_hash(), branch })
     }
 
     /// Logs what a service does that its owner should know, once until it changes.

@@ -41,6 +41,8 @@ pub struct Mood {
     pub is_mute: bool,
     /// Hides so many blocks at the end of the chain of headers.
     pub withheld: usize,
+    /// Whether it does not tell how far it knows the chain.
+    pub tells_no_height: bool,
     /// Alters the last header that it shows.
     pub altered: Option<HeaderPart>,
     /// The lowest fee: satoshis, for so many bytes.
@@ -140,6 +142,7 @@ impl Default for Mood {
             callbacks: Callbacks::default(),
             is_mute: false,
             withheld: 0,
+            tells_no_height: false,
             altered: None,
             fee: (100, 1000),
             clock: 0,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
-    Broadcaster, BroadcasterSet, Callback, Dialect, EventStream, ReasonToAsk,
+    Broadcaster, BroadcasterSet, Callback, Dialect, EventStream, ReasonToAsk, Submission, Urgency,
 };
 use bsv_tests::ancestry::previous_outputs;
 use bsv_tx::{ExtendedTransaction, Transaction};
@@ -27,7 +27,11 @@ fn events_are_reasons_to_ask() {
         let set = BroadcasterSet::new(vec![broadcaster.clone()], 1).unwrap();
         let spent = previous_outputs(&scene.node, transaction);
         let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
-        runtime.block_on(set.send(&[], &extended, Duration::from_secs(10)))
+        {
+            let submission =
+                Submission { ancestors: &[], transaction: &extended, newest_block: None };
+            runtime.block_on(set.send(submission, Duration::from_secs(10), Urgency::Now))
+        }
     };
     let mut events = EventStream::of(&arcade).unwrap();
     let mut next = || {

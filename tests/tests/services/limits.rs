@@ -1,5 +1,6 @@
 //! Limits on what services are asked, and what a shop is told of them.
 
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use bsv_tests::ancestry::beef;
@@ -98,4 +99,48 @@ fn broadcasters_that_cannot_be_used_are_told_in_the_status() {
         format!("the arcade service {locked} refuses its API key: check apiKeyFile"),
     ];
     wait_until("both are told", || told.iter().all(|it| attention().contains(it)));
+}
+
+#[test]
+fn a_broadcaster_that_hangs_does_not_hold_up_the_proofs() {
+    let (stall, second) = Stall::with_second(20);
+    let paid = (0..20).map(|_| {
+        let (id, transaction) = stall.payment();
+        assert_eq!(stall.post(&id, &transaction).status, 201);
+        id
+    });
+    let paid: Vec<_> = paid.collect();
+    second.be(Mood { delay: Duration::from_secs(30), ..Mood::default() });
+    stall.counter.node.mine(1);
+    let begun = Instant::now();
+    while paid.iter().any(|id| stall.confirmations(id) == 0) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "some have no proof");
+        sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn payments_that_stay_open_cost_two_requests_a_second_in_all() {
+    let stall = Stall::new(12);
+    stall.service.be(Mood { relays: false, ..Mood::default() });
+    let payments: Vec<_> = (0..12).map(|_| stall.payment()).collect();
+    scope(|scope| {
+        for (id, transaction) in &payments {
+            scope.spawn(|| assert_eq!(stall.post(id, transaction).status, 503));
+        }
+    });
+    let requests = || {
+        let asked = stall.service.requests("GET");
+        let asked = asked.iter().filter(|it| it.path.contains("/tx/")).count();
+        asked + stall.service.requests("POST").len()
+    };
+    let (before, begun) = (requests(), Instant::now());
+    for _ in 0..5 {
+        // All are looked at again.
+        stall.counter.node.mine(1);
+        sleep(Duration::from_secs(4));
+    }
+    let (requests, seconds) = (requests() - before, begun.elapsed().as_secs() as usize);
+    // Some may be saved up, and some owed.
+    assert!((seconds..=2 * seconds + 24).contains(&requests), "{requests} in {seconds} s");
 }

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use bsv_network::SecretString;
 use bsv_network::broadcasters::{
-    Broadcaster, BroadcasterError, BroadcasterSet, Dialect, Outcome, Standing, Told, Word,
+    Broadcaster, BroadcasterError, BroadcasterSet, Dialect, Outcome, Standing, Submission, Told,
+    Urgency, Word,
 };
 use bsv_tests::Service;
 use bsv_tests::ancestry::{bump, previous_outputs};
 use bsv_tests::payee::output;
 use bsv_tests::purse::{FEE, knows};
+use bsv_tests::rival::height;
 use bsv_tests::services::Mood;
 use bsv_tx::{Bump, ExtendedTransaction, Transaction, Txid};
 use tokio::runtime::Runtime;
@@ -51,7 +53,10 @@ impl Pair {
     fn send(&self, set: &BroadcasterSet, transaction: &Transaction) -> Told {
         let spent = previous_outputs(&self.scene.node, transaction);
         let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
-        self.runtime.block_on(set.send(&[], &extended, TIME))
+        // What is spent comes from the newest block at the latest.
+        let newest_block = Some(height(&self.scene.node) as u32);
+        let submission = Submission { ancestors: &[], transaction: &extended, newest_block };
+        self.runtime.block_on(set.send(submission, TIME, Urgency::Now))
     }
 
     /// Sends a payment through a new set.
@@ -60,7 +65,7 @@ impl Pair {
     }
 
     fn ask(&self, set: &BroadcasterSet, txid: &Txid) -> Told {
-        self.runtime.block_on(set.ask(txid, TIME))
+        self.runtime.block_on(set.ask(txid, TIME, Urgency::Now, |_| false))
     }
 
     fn be(&self, first: Mood, second: Mood) {
@@ -174,6 +179,27 @@ fn a_rival_counts_whatever_others_say() {
 }
 
 #[test]
+fn a_broadcaster_that_is_late_is_given_time() {
+    let pair = Pair::new(3);
+    let late = Mood { withheld: 1, ..refusing(462) };
+    // It does not have the block that makes the coin.
+    pair.be(late.clone(), refusing(461));
+    assert_eq!(pair.pay(1), Standing::Open);
+    // It has just got it.
+    for (mood, time) in [(late, 3_000), (refusing(462), 500)] {
+        pair.be(mood, refusing(461));
+        let standing = scope(|scope| {
+            scope.spawn(|| {
+                sleep(Duration::from_millis(time));
+                pair.first().be(Mood::default());
+            });
+            pair.pay(1)
+        });
+        assert_eq!(standing, Standing::Taken);
+    }
+}
+
+#[test]
 fn trouble_of_one_is_no_verdict() {
     let pair = Pair::new(6);
     for mood in [busy(503, 60), busy(429, 60)] {
@@ -242,7 +268,8 @@ fn ancestors_are_sent_first() {
     let extended =
         ExtendedTransaction::new(child.clone(), vec![parent.outputs[1].clone()]).unwrap();
     let send = |ancestors: &[ExtendedTransaction], time| {
-        pair.runtime.block_on(pair.set(2).send(ancestors, &extended, time)).standing
+        let submission = Submission { ancestors, transaction: &extended, newest_block: None };
+        pair.runtime.block_on(pair.set(2).send(submission, time, Urgency::Now)).standing
     };
     assert_eq!(send(&[], Duration::from_secs(1)), Standing::Open);
     assert_eq!(send(&ancestors, TIME), Standing::Taken);

@@ -163,3 +163,16 @@ fn a_flood_of_callbacks_is_no_flood_of_questions() {
     assert_eq!(of_others.count(), 0);
     assert_eq!(stall.payment_state(&id), "accepted");
 }
+
+#[test]
+fn a_path_that_was_told_is_not_asked_for_again() {
+    let stall = Stall::called_back(1);
+    stall.service.be(Mood { callbacks: Callbacks::Dropped, ..Mood::default() });
+    let (id, transaction) = stall.paid();
+    let txid = transaction.txid();
+    // The next question comes after a minute, or with a block.
+    wait_until("the first question", || stall.questions(&txid) > 0);
+    stall.counter.node.mine(1);
+    wait_until("its block holds it", || stall.payment_state(&id) == "mined");
+    assert_eq!(stall.questions(&txid), 2);
+}

@@ -26,6 +26,10 @@ pub(crate) struct Following {
     pub(super) last: u64,
     /// The transactions that may change without a new block.
     open: BTreeSet<u64>,
+    /// Those of them before the full reading of this round. Some may be followed no longer.
+    open_before: BTreeSet<u64>,
+    /// Those that are looked at in this round, if there is a limit on questions.
+    chosen: BTreeSet<u64>,
     /// When each of them is looked at again.
     retries: HashMap<u64, Retry>,
     /// The waiting payments to each key that are looked at without a new block.
@@ -98,7 +102,8 @@ impl Following {
     }
 
     /// Starts a full reading of the followed transactions, if there is a new tip or it is time. After a
-    /// new tip, all of them are due. `questions` limits how many of them are asked about in the round.
+    /// new tip, all of them are due. `questions` limits how many of them are asked about in the round:
+    /// those first that were not looked at for longest, also before the tip.
     /// `is_heard` says that the sources tell by themselves what becomes of the seen ones.
     pub(super) fn begin_round(
         &mut self,
@@ -111,14 +116,17 @@ impl Following {
         self.are_told_first = !self.are_told_first;
         self.catch_up();
         if is_new_tip && questions.is_some() {
-            self.retries.clear();
+            let at = Instant::now();
+            for retry in self.retries.values_mut() {
+                *retry = Retry { at, pause: Duration::ZERO, is_seen: false, ..*retry };
+            }
         }
         while self.talks.try_join_next().is_some() {}
         while self.sends.try_join_next().is_some() {}
         if is_new_tip || self.began.is_none_or(|began| began.elapsed() >= READING_PERIOD) {
             self.began = Some(Instant::now());
             self.last = 0;
-            self.open.clear();
+            self.open_before = std::mem::take(&mut self.open);
             self.waiting.clear();
         }
     }
@@ -160,23 +168,24 @@ impl Following {
     /// Takes out those that may change without a new block. If there is a limit on questions, only as
     /// many as are due and may be asked about: those first that were not looked at for longest.
     pub(super) fn take_open(&mut self) -> Vec<u64> {
+        let before = std::mem::take(&mut self.open_before);
         let Some((_, left)) = self.questions else {
             return std::mem::take(&mut self.open).into_iter().collect();
         };
-        let due = self.open.iter().filter(|number| self.is_time_for(**number));
+        let due = self.open.union(&before).filter(|number| self.is_time_for(**number));
         let mut taken: Vec<_> = due.copied().collect();
         taken.sort_by_key(|number| {
             let is_first = self.are_told_first && self.told.contains(number);
             (!is_first, self.retries.get(number).map(|retry| retry.looked), *number)
         });
         taken.truncate(left);
-        for number in &taken {
-            self.open.remove(number);
-        }
+        self.open.retain(|number| !taken.contains(number));
+        self.chosen = taken.iter().copied().collect();
         taken
     }
 
-    /// Those of the transactions that are due now, the oldest first.
+    /// Those of the transactions that are due now, the oldest first. If there is a limit on questions, only
+    /// those that were taken out before, and those that were never looked at.
     pub(super) fn take_due<'f>(
         &mut self,
         page: &'f [Followed],
@@ -185,7 +194,11 @@ impl Following {
         let Some((_, left)) = self.questions else {
             return page.iter().filter(|it| is_new_tip || self.is_due(it)).collect();
         };
-        let due: Vec<_> = page.iter().filter(|it| self.is_time_for(it.number)).take(left).collect();
+        let is_due = |it: &&Followed| match self.retries.get(&it.number) {
+            Some(_) => self.chosen.contains(&it.number) && self.is_time_for(it.number),
+            None => true,
+        };
+        let due: Vec<_> = page.iter().filter(is_due).take(left).collect();
         if let Some((_, left)) = &mut self.questions {
             *left -= due.len();
         }
@@ -205,10 +218,10 @@ impl Following {
 
     pub(super) fn note_open(&mut self, page: &[Followed]) {
         for followed in page {
-            let is_open = self.questions.is_some()
-                || followed.record.state != TransactionState::Seen
+            let is_open = followed.record.state != TransactionState::Seen
                 || self.contested.contains_key(&followed.number);
-            if is_open && self.has_place(followed) {
+            // A limit on questions is one on waiting payments, too.
+            if self.questions.is_some() || is_open && self.has_place(followed) {
                 self.open.insert(followed.number);
             }
         }
@@ -359,7 +372,8 @@ mod tests {
                 }
             };
             for number in following.take_open() {
-                look(following, &self.followed[number as usize..][..1]);
+                let is_it = |followed: &&Followed| followed.number == number;
+                look(following, &self.followed.iter().filter(is_it).copied().collect::<Vec<_>>());
             }
             let from = self.followed.len().min(following.last as usize);
             for page in self.followed[from..].chunks(100) {
@@ -391,6 +405,33 @@ mod tests {
             assert!(world.round(second == 0, &[]).await <= QUESTIONS);
         }
         assert!(world.asked.iter().all(|asked| !asked.is_empty()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_transactions_each_is_asked_about_within_a_few_tips() {
+        let mut world = World::new(2_000);
+        // Blocks come twice as fast as they should, so a tip leaves time for 600 of them.
+        for tip in 1..=12 {
+            for second in 0..300 {
+                assert!(world.round(second == 0, &[]).await <= QUESTIONS);
+            }
+            if tip % 4 == 0 {
+                let since = (tip - 4) * 300;
+                let is_asked = |asked: &Vec<u64>| asked.last().is_some_and(|last| *last >= since);
+                let missing = world.asked.iter().filter(|asked| !is_asked(asked)).count();
+                assert_eq!(missing, 0, "since tip {}", tip - 4);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_are_followed_no_longer_take_no_time() {
+        let mut world = World::new(100);
+        world.round(true, &[]).await;
+        world.rounds(60).await;
+        world.followed.retain(|followed| followed.number >= 90);
+        world.rounds(10).await;
+        assert!(world.following.open.len() <= 10 && world.following.retries.len() <= 10);
     }
 
     #[tokio::test(start_paused = true)]

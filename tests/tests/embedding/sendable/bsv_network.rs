@@ -87,9 +87,9 @@ pub(super) fn broadcaster(
     is_send(broadcaster.send(any()));
     is_send(broadcaster.status(any()));
     is_send(broadcaster.fee_rate());
-    is_send(broadcaster.height());
+    is_send(broadcaster.health());
     is_send(set.send(any(), any(), any()));
-    is_send(set.ask(any(), any()));
+    is_send(set.ask(any(), any(), any(), |_| true));
     is_send(set.ask_fees());
     is_send(events.next());
 }
