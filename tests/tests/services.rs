@@ -13,7 +13,7 @@ mod pushed;
 mod receiving;
 mod second_source;
 mod set;
-mod stall;
+pub(crate) mod stall;
 mod told;
 
 use std::sync::Arc;

@@ -1,9 +1,11 @@
 use bsv_tests::purse::{FEE, send};
-use bsv_tests::{Node, Purse, Site, free_port};
+use bsv_tests::services::Mood;
+use bsv_tests::{Node, Purse, Service, Site, free_port};
 use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
 pub(crate) use crate::payments::merchant::{Merchant, json_of, wait_until};
+use crate::services::stall;
 
 /// The name of the shop.
 pub(crate) const NAME: &str = "Café Sonnenschein";
@@ -43,6 +45,21 @@ pub(crate) fn shop_on_node(coins: usize, wallet: Value) -> (Merchant, Node, Purs
     // From then on, the shop sees published transactions.
     wait_until("the node is followed", || shop.server.wallet().get("/readyz").status == 200);
     (shop, node, purse)
+}
+
+/// A shop that asks services in front of a node.
+pub(crate) fn shop_on_services() -> (Merchant, Node, Service) {
+    let node = Node::start_with(&["disablesafemode=1"]);
+    node.mine(110);
+    let service = Service::before(&node);
+    // Wallets of BRC-100 pay lower fees than services and shops require by default.
+    service.be(Mood { fee: (1, 1_000), ..Mood::default() });
+    let wallet = json!({ "minedBlocks": 1, "merchant": { "name": NAME } });
+    let mut site = stall::site(&node, &[&service], wallet);
+    site.set("payments", json!({ "port": free_port(), "feeRate": 1 }));
+    let shop = Merchant { server: site.server(), site };
+    wait_until("the headers are there", || shop.server.wallet().get("/readyz").status == 200);
+    (shop, node, service)
 }
 
 impl Merchant {

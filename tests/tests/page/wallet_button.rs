@@ -2,11 +2,11 @@
 
 use bsv_tests::browser::Page;
 use bsv_tests::purse::FEE;
-use bsv_tests::{Brc100Wallet, Browser, Purse};
+use bsv_tests::{Brc100Wallet, Browser, Node, Purse};
 use bsv_tx::{Address, Network, Transaction, TxOut};
 use serde_json::{Value, json};
 
-use crate::page::shop::{Merchant, pay, shop, shop_on_node, shop_with};
+use crate::page::shop::{Merchant, pay, shop, shop_on_node, shop_on_services, shop_with};
 
 /// A wallet in the page that records the requests it gets, and pays nothing.
 const REFUSING_WALLET: &str = "
@@ -154,8 +154,18 @@ fn a_page_tells_the_shop_again_until_the_shop_decides() {
 #[test]
 fn a_wallet_in_the_browser_pays() {
     let (shop, node, _purse) = shop_on_node(0, json!({}));
-    let wallet = Brc100Wallet::start(&node);
-    wallet.fund(&node, &[100_000; 4]);
+    pay_in_each_way(&shop, &node);
+}
+
+#[test]
+fn a_wallet_in_the_browser_pays_a_shop_without_a_node() {
+    let (shop, node, _service) = shop_on_services();
+    pay_in_each_way(&shop, &node);
+}
+
+fn pay_in_each_way(shop: &Merchant, node: &Node) {
+    let wallet = Brc100Wallet::start(node);
+    wallet.fund(node, &[100_000; 4]);
     let browser = Browser::start();
     // The first wallet broadcasts, the second leaves that to the shop, and the third signs in a
     // second step.
@@ -164,7 +174,7 @@ fn a_wallet_in_the_browser_pays() {
         let page = browser.open(json!({
             "init": wallet_with(options), "wallet": format!("http://{}", wallet.address()),
         }));
-        click(&page, &shop, &id);
+        click(&page, shop, &id);
         page.wait("document.querySelector('main.paid, .wallet [role=status]').innerText.match(/Paid|says|told/)");
         assert!(page.text("main").contains("Paid. Thank you!"), "{options}: {}", page.text("main"));
         let [payment] = shop.payments(&id).try_into().unwrap();

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_tests::rival::Rival;
+use bsv_tests::services::Mood;
 use bsv_tests::{Node, free_port, repetitions};
 use serde_json::Value;
 
@@ -26,24 +27,39 @@ fn books_equal_the_chain_however_often_the_shop_is_killed() {
     let node = Node::start_with(&[&zmq]);
     node.mine(110);
     let business = Business::begin(&node, FIRST_PAYMENTS + rounds * PAYERS * TURNS);
+    books_equal_the_chain(&business, rounds);
+}
+
+/// The same without a node, while the service lies, is silent, or breaks.
+#[test]
+fn books_equal_the_chain_once_the_service_is_honest() {
+    let rounds = repetitions("rounds of a shop without a node that is killed", 400, 6);
+    let node = Node::start_with(&["disablesafemode=1"]);
+    node.mine(110);
+    let business = Business::without_node(&node, FIRST_PAYMENTS + rounds * PAYERS * TURNS);
+    books_equal_the_chain(&business, rounds);
+}
+
+fn books_equal_the_chain(business: &Business, rounds: usize) {
+    let node = business.node;
     (0..FIRST_PAYMENTS).for_each(|_| business.sell());
     node.mine(6);
     // The shop consolidates its coins now. Later, it would depend on chance whether enough coins
     // are old enough.
-    wait_for_consolidation(&business);
-    let mut walk = ChainWalk::of(&node);
+    wait_for_consolidation(business);
+    let mut walk = ChainWalk::of(node);
     let mut kills = 0;
     for round in 1..=rounds {
         let begun = business.shown.lock().unwrap().len();
-        kills += go_on(&business, round.is_multiple_of(REORGANISED));
+        kills += go_on(business, round.is_multiple_of(REORGANISED));
         node.mine(3);
         // The payments of the round before are checked again, since they may have been displaced.
-        agree(&business, &mut walk, begun.saturating_sub(PAYERS * TURNS), round);
+        agree(business, &mut walk, begun.saturating_sub(PAYERS * TURNS), round);
     }
-    let purposes = check_all_was_done(&business);
+    let purposes = check_all_was_done(business);
     eprintln!("{kills} kills, {purposes}");
-    empty(&business);
-    agree(&business, &mut walk, 0, rounds);
+    empty(business);
+    agree(business, &mut walk, 0, rounds);
     assert_eq!(walk.read().unspent(&business.scripts()), 0);
 }
 
@@ -74,6 +90,7 @@ fn go_on(business: &Business, is_reorganised: bool) -> u64 {
         scope.spawn(|| turns(&|| business.refund()));
         let kills = 1 + random() % 3;
         for _ in 0..kills {
+            business.trouble();
             pause(900);
             shop.kill_and_start();
             node.mine(1);
@@ -85,6 +102,9 @@ fn go_on(business: &Business, is_reorganised: bool) -> u64 {
             }
             rival.show_to(node);
             shop.kill_and_start();
+        }
+        if let Some(service) = &business.service {
+            service.be(Mood::default());
         }
         kills + u64::from(is_reorganised)
     })
@@ -129,7 +149,7 @@ fn differences(business: &Business, walk: &mut ChainWalk, first: usize) -> Vec<S
         let times = paid.get(script).map_or(0, Vec::len);
         assert!(times <= 1, "what was asked for once was sent {times} times to {script:?}");
     }
-    if found.is_empty() {
+    if found.is_empty() && business.service.is_none() {
         found.extend(shop.verify().iter().map(Value::to_string));
     }
     found

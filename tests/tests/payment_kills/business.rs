@@ -8,20 +8,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bip39::Mnemonic;
+use bsv_tests::ancestry::beef;
 use bsv_tests::payee::output;
 use bsv_tests::purse::{Bill, Coin, FEE, Purse, send};
 use bsv_tests::rival::Rival;
-use bsv_tests::{Node, Reply};
-use bsv_tx::{ExtendedPrivateKey, Network, Script, TxOut};
+use bsv_tests::services::{Mood, Path, Word};
+use bsv_tests::{Node, Reply, Service};
+use bsv_tx::{BeefVersion, ExtendedPrivateKey, Network, Script, TxOut};
 use serde_json::{Value, json};
 
 use super::random;
 use super::shop::Shop;
+use crate::services::stall::settings;
 
 /// A shop with payers who have coins.
 pub(crate) struct Business<'n> {
     pub(crate) node: &'n Node,
     pub(crate) shop: Shop,
+    /// What the shop asks in place of the node, if it does.
+    pub(crate) service: Option<Service>,
     purse: Purse,
     next: AtomicU64,
     /// The scripts for change, far more than are used.
@@ -43,11 +48,28 @@ pub(crate) struct Shown {
 impl<'n> Business<'n> {
     /// A shop whose payers have coins for so many payments.
     pub(crate) fn begin(node: &'n Node, payments: usize) -> Self {
-        let purse = Purse::filled(node, payments, 100_000);
         let shop = Shop::with(node, json!({ "consolidate": true }), |_| {});
+        Self::with(node, shop, None, payments)
+    }
+
+    /// The same for a shop that asks services.
+    pub(crate) fn without_node(node: &'n Node, payments: usize) -> Self {
+        let service = Service::before(node);
+        let wallet = json!({
+            "source": "services", "zeroConfLimitSatoshis": "none", "minedBlocks": 1,
+            "consolidate": true,
+        });
+        let services = settings(node, &[&service]);
+        let shop = Shop::with(node, wallet, |site| site.set("services", services));
+        Self::with(node, shop, Some(service), payments)
+    }
+
+    fn with(node: &'n Node, shop: Shop, service: Option<Service>, payments: usize) -> Self {
+        let purse = Purse::filled(node, payments, 100_000);
         let change = change_scripts(&shop.words(), 1_000 + 5 * payments);
         let (shown, sent_to, spent) = Default::default();
-        Self { node, shop, purse, next: AtomicU64::default(), change, shown, sent_to, spent }
+        let next = AtomicU64::default();
+        Self { node, shop, service, purse, next, change, shown, sent_to, spent }
     }
 
     /// All scripts whose outputs are the wallet's.
@@ -69,8 +91,9 @@ impl<'n> Business<'n> {
             }
         };
         let script = bill.outputs()[0].locking_script.clone();
-        self.shown.lock().unwrap().push(Shown { invoice, script: script.clone() });
-        let is_silent = random().is_multiple_of(2);
+        self.shown.lock().unwrap().push(Shown { invoice: invoice.clone(), script: script.clone() });
+        // Nobody tells a shop without a node.
+        let is_silent = self.service.is_none() && random().is_multiple_of(2);
         let amount = match random() % 4 {
             0 => price + random() % 5_000,
             1 if is_silent => price - random() % 1_000,
@@ -81,6 +104,11 @@ impl<'n> Business<'n> {
         self.spent.lock().unwrap().push(coin);
         if is_silent {
             send(self.node, &transaction);
+        } else if self.service.is_some() {
+            let body = beef(self.node, BeefVersion::V1, &transaction, &[]).to_bytes();
+            if let Ok(reply) = self.shop.post_transaction(&invoice, &body) {
+                assert!([201, 422, 503].contains(&reply.status), "{}", reply.body);
+            }
         } else if let Ok(reply) = bill.try_post(&transaction) {
             assert!([201, 503].contains(&reply.status), "{}", reply.body);
         }
@@ -137,10 +165,32 @@ impl<'n> Business<'n> {
         }
     }
 
+    /// The service lies, is silent, or breaks, in one way after the other.
+    pub(crate) fn trouble(&self) {
+        let Some(service) = &self.service else { return };
+        let word = |status| Mood { says: Some(Word::of(status)), relays: false, ..Mood::default() };
+        service.be(match random() % 9 {
+            0 => word("SEEN_ON_NETWORK"),
+            1 => word("RECEIVED"),
+            2 => word("DOUBLE_SPEND_ATTEMPTED"),
+            3 => Mood { refuses: Some(465), ..Mood::default() },
+            4 => Mood { refuses: Some(466), ..Mood::default() },
+            5 => Mood { condition: Some((503, None)), ..Mood::default() },
+            6 => Mood { path: Path::Foreign, ..Mood::default() },
+            7 => Mood { delay: Duration::from_secs(1), ..Mood::default() },
+            _ => {
+                service.restart_empty();
+                Mood::default()
+            }
+        });
+    }
+
     /// On the rival's chain, has every second of the recent payers spend the same coins otherwise,
     /// and makes this chain longer than the node's.
     pub(crate) fn spend_twice(&self, rival: &Rival) {
         let coins = mem::take(&mut *self.spent.lock().unwrap());
+        // Broadcasters do not tell what has displaced a payment.
+        let coins = if self.service.is_none() { coins } else { Vec::new() };
         for coin in coins.into_iter().step_by(2) {
             let transaction = self.purse.spend(&[coin], Vec::new(), 2 * FEE);
             // This fails if a block of both chains already holds the payment.

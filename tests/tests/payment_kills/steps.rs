@@ -3,11 +3,13 @@
 use bsv_tests::ancestry::beef;
 use bsv_tests::killer::Killer;
 use bsv_tests::purse::{Bill, FEE, Purse};
-use bsv_tests::{Node, is_full_run};
+use bsv_tests::{Node, Reply, Service, is_full_run};
 use bsv_tx::BeefVersion;
 use serde_json::{Value, json};
 
 use super::shop::Shop;
+use crate::payments::merchant::wait_until;
+use crate::services::stall::settings;
 
 /// Reduced runs skip so many steps after each step that they try.
 const SKIPPED: u64 = 3;
@@ -70,31 +72,53 @@ fn a_received_payment_survives_every_kill() {
 fn a_payment_with_its_ancestors_survives_every_kill() {
     let node = Node::start();
     node.mine(101);
-    let purse = Purse::filled(&node, 400, 10_000);
     let (shop, killer) = Shop::with_killer(&node);
+    receive_with_ancestors("receiving with ancestors", &node, (&shop, &killer));
+}
+
+#[test]
+fn a_payment_through_services_survives_every_kill() {
+    let node = Node::start();
+    node.mine(101);
+    let service = Service::before(&node);
+    let (shop, killer) = Shop::without_node(&node, &service);
+    receive_with_ancestors("receiving through services", &node, (&shop, &killer));
+}
+
+fn receive_with_ancestors(what: &str, node: &Node, (shop, killer): (&Shop, &Killer)) {
+    let purse = Purse::filled(node, 400, 10_000);
     let mut paid = 0;
-    try_steps("receiving with ancestors", |step| {
+    try_steps(what, |step| {
         let invoice = shop.create_invoice(SATOSHIS, step);
         let bill = Bill::at(&shop.payment_url(&invoice));
         let ancestor = purse.spend(&[purse.coin()], vec![], FEE);
         let transaction = purse.spend(&purse.coins_of(&ancestor), bill.outputs(), FEE);
-        let beef = beef(&node, BeefVersion::V2, &transaction, &[ancestor]);
+        let beef = beef(node, BeefVersion::V2, &transaction, &[ancestor]);
         let body = beef.into_atomic().unwrap().to_bytes();
         let post = || shop.post_transaction(&invoice, &body);
         killer.kill_at(step);
         let first = post();
         killer.spare();
-        let harm = harm(&shop);
+        let harm = harm(shop);
         if let Ok(reply) = &first {
             assert_eq!(reply.status, 201, "step {step}: {}", reply.body);
         }
-        check_received(&shop, &invoice, first.is_ok());
-        let again = post().unwrap();
-        assert_eq!(again.status, 201, "step {step}: {}", again.body);
+        check_received(shop, &invoice, first.is_ok());
+        post_until_taken(&post);
         paid += SATOSHIS;
-        check_received(&shop, &invoice, true);
+        check_received(shop, &invoice, true);
         assert_eq!(shop.balance(), paid, "step {step}");
         harm
+    });
+}
+
+/// Posts a payment until it is taken. Without a node, a server takes it only once it has the newest header
+/// after its start.
+fn post_until_taken(post: &dyn Fn() -> std::io::Result<Reply>) {
+    wait_until("the payment is taken", || {
+        let reply = post().unwrap();
+        assert!([201, 503].contains(&reply.status), "{}", reply.body);
+        reply.status == 201
     });
 }
 
@@ -115,20 +139,43 @@ fn check_received(shop: &Shop, invoice: &str, is_acknowledged: bool) {
 fn an_outgoing_payment_survives_every_kill() {
     let node = Node::start();
     node.mine(101);
-    let payee = Shop::on(&node);
     let (payer, killer) = Shop::with_killer(&node);
     for _ in 0..10 {
         payer.fill(100_000);
     }
+    pay("paying", &node, (&payer, &killer));
+}
+
+#[test]
+fn a_payment_that_services_take_survives_every_kill() {
+    let node = Node::start();
+    node.mine(101);
+    let service = Service::before(&node);
+    let (payer, killer) = Shop::without_node(&node, &service);
+    let purse = Purse::filled(&node, 10, 100_000);
+    for number in 0..10 {
+        let invoice = payer.create_invoice(90_000, number);
+        let transaction = purse.transaction_for(&Bill::at(&payer.payment_url(&invoice)));
+        let body = beef(&node, BeefVersion::V2, &transaction, &[]).to_bytes();
+        post_until_taken(&|| payer.post_transaction(&invoice, &body));
+    }
+    node.mine(1);
+    let confirmed = || payer.get("/api/v1/balance/details")["confirmed"].as_u64().unwrap();
+    wait_until("a block holds the coins", || confirmed() == 900_000);
+    pay("paying through services", &node, (&payer, &killer));
+}
+
+fn pay(what: &str, node: &Node, (payer, killer): (&Shop, &Killer)) {
+    let payee = Shop::on(node);
     let mut left = payer.balance();
-    try_steps("paying", |step| {
+    try_steps(what, |step| {
         let invoice = payee.create_invoice(SATOSHIS, step);
         let url = payee.payment_url(&invoice);
         let body = json!({ "payToURL": url }).to_string();
         killer.kill_at(step);
         let first = payer.post("/api/v1/pay", &body);
         killer.spare();
-        let harm = harm(&payer);
+        let harm = harm(payer);
         let mut reply = payer.post("/api/v1/pay", &body).unwrap();
         while reply.status == 409 {
             // After its start, the server is sending the open payment at this moment.
@@ -159,6 +206,18 @@ impl Shop {
     pub(crate) fn with_killer(node: &Node) -> (Self, Killer) {
         let mut killer = None;
         let shop = Self::prepared(node, |site| killer = Some(Killer::install(site)));
+        (shop, killer.unwrap())
+    }
+
+    /// A shop that asks services in place of the node.
+    fn without_node(node: &Node, service: &Service) -> (Self, Killer) {
+        let mut killer = None;
+        let wallet =
+            json!({ "source": "services", "zeroConfLimitSatoshis": "none", "minedBlocks": 1 });
+        let shop = Self::with(node, wallet, |site| {
+            site.set("services", settings(node, &[service]));
+            killer = Some(Killer::install(site));
+        });
         (shop, killer.unwrap())
     }
 }

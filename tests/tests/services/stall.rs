@@ -112,18 +112,20 @@ fn wait_for_tip(shop: &Merchant, node: &Node) {
 }
 
 /// A shop that asks these services, and gets headers from the node by the network's own protocol.
-pub(super) fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
+pub(crate) fn site(node: &Node, services: &[&Service], mut wallet: Value) -> Site {
     let members = wallet.as_object_mut().unwrap();
     members.entry("zeroConfLimitSatoshis").or_insert(json!("none"));
+    let mut site = Site::with(json!({ "wallet": wallet }));
+    site.set("services", settings(node, services));
+    site
+}
+
+/// The settings `[services]` of such a shop.
+pub(crate) fn settings(node: &Node, services: &[&Service]) -> Value {
     let broadcasters = services.iter().map(|it| json!({ "kind": "arcade", "url": it.url() }));
     let broadcasters: Vec<_> = broadcasters.collect();
     let peer = format!("{}:{}", node.host, node.peer_port);
-    let mut site = Site::with(json!({ "wallet": wallet }));
-    site.set(
-        "services",
-        json!({
-            "acceptTimeoutSeconds": 2, "broadcasters": broadcasters, "headers": { "peers": [peer] },
-        }),
-    );
-    site
+    json!({
+        "acceptTimeoutSeconds": 2, "broadcasters": broadcasters, "headers": { "peers": [peer] },
+    })
 }

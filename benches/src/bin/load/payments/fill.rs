@@ -112,6 +112,7 @@ async fn pay_share(store: Arc<RedbWalletStore>, caller: u64, count: u64) {
             refund_to: None,
             is_known: false,
             may_have_rivals: false,
+            are_coins_known: true,
             claim: 0,
             now,
             doubted_since: None,

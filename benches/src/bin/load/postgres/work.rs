@@ -122,6 +122,7 @@ impl Caller {
             refund_to: None,
             is_known: false,
             may_have_rivals: false,
+            are_coins_known: true,
             claim: 0,
             now: Timestamp::of_system(),
             doubted_since: None,
