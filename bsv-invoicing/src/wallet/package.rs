@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use bsv_network::{ExtendedPackage, NetworkSource, Package};
 use bsv_tx::{
-    Beef, ExtendedTransaction, FormedTransaction, OutPoint, Script, SighashCache, Transaction,
-    TxOut, Txid, unlocks_p2pkh,
+    Beef, ExtendedTransaction, FormedTransaction, OutPoint, Script, Transaction, TxOut, Txid,
 };
 use futures_util::future::BoxFuture;
 
@@ -36,7 +35,7 @@ impl Wallet {
             return Ok(Package::Plain(transaction));
         }
         let posted = self.posted_form(number).await?;
-        let package = self.extended_package(source, transaction, posted.as_ref()).await?;
+        let (package, _) = self.extended_package(source, transaction, posted.as_ref()).await?;
         Ok(Package::Extended(Box::new(package)))
     }
 
@@ -44,21 +43,26 @@ impl Wallet {
     /// sent.
     ///
     /// Fails with [`Error::UnknownInput`] or [`Error::UnknownAncestorInput`] if it is not known what a
-    /// transaction spends.
+    /// transaction spends. The answer names the inputs of which only a payer says what they spend. The
+    /// caller must look at their signatures, unless that was done before.
     pub(crate) async fn extended_package(
         &self,
         source: &NetworkSource,
         transaction: &Transaction,
         posted: Option<&FormedTransaction>,
-    ) -> Result<ExtendedPackage, Error> {
+    ) -> Result<(ExtendedPackage, Claimed), Error> {
         let mut lineage = Lineage::default();
         let subject = lineage.extend(self, source, transaction, posted).await?;
-        let Lineage { ancestors, is_vague, .. } = lineage;
-        Ok(ExtendedPackage { ancestors, transaction: subject, is_proven: !is_vague })
+        let Lineage { ancestors, is_vague, claimed, .. } = lineage;
+        let package = ExtendedPackage { ancestors, transaction: subject, is_proven: !is_vague };
+        Ok((package, claimed))
     }
 
     /// What the payer of a stored transaction has sent, if that was more than the transaction.
-    async fn posted_form(&self, number: u64) -> Result<Option<FormedTransaction>, Error> {
+    async fn posted_form(
+        &self,
+        number: u64,
+    ) -> Result<Option<FormedTransaction>, Error> {
         let bytes = self.store.get(GetAncestry(number)).await?;
         if bytes.is_empty() {
             return Ok(None);
@@ -69,6 +73,9 @@ impl Wallet {
     }
 }
 
+/// Inputs, by their transactions, of which only a payer says what they spend.
+pub(crate) type Claimed = HashSet<(Txid, usize)>;
+
 /// The unproven ancestors of a transaction, as they are found.
 #[derive(Default)]
 struct Lineage {
@@ -77,6 +84,7 @@ struct Lineage {
     visited: HashSet<Txid>,
     /// Whether it is not proven where some coin comes from.
     is_vague: bool,
+    claimed: Claimed,
 }
 
 /// What a payer has sent, by txid.
@@ -143,7 +151,6 @@ impl Lineage {
     ) -> BoxFuture<'a, Result<ExtendedTransaction, Error>> {
         Box::pin(async move {
             let txid = transaction.txid();
-            let cache = SighashCache::new(transaction);
             let mut outputs = Vec::with_capacity(transaction.inputs.len());
             for (index, input) in transaction.inputs.iter().enumerate() {
                 let outpoint = input.previous_output;
@@ -164,8 +171,8 @@ impl Lineage {
                 } else {
                     self.is_vague = true;
                     let claimed = posted.claimed.filter(|it| it.transaction() == transaction);
-                    let claimed = claimed.map(|it| it.previous_outputs()[index].clone());
-                    claimed.filter(|it| unlocks_p2pkh(&cache, transaction, index, it) == Some(true))
+                    self.claimed.extend(claimed.map(|_| (txid, index)));
+                    claimed.map(|it| it.previous_outputs()[index].clone())
                 };
                 outputs.push(output.ok_or_else(unknown)?);
             }

@@ -104,9 +104,14 @@ fn what_cannot_be_shown_is_refused_or_waits_for_its_block() {
     let (id, transaction) = stall.payment();
     let mut spent = previous_outputs(node, &transaction);
     spent[0].satoshis += 1;
-    let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
+    let extended = ExtendedTransaction::new(transaction.clone(), spent.clone()).unwrap();
     let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
     check_problem(&reply, 422, "unknown-inputs", "a wrong amount");
+    // Amounts are judged before signatures, which take time.
+    spent[0].satoshis -= FEE + 1;
+    let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
+    let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
+    check_problem(&reply, 422, "fee-too-low", "no fee, and no signature for it");
     // A signature that does not hold.
     let mut forged = transaction.clone();
     forged.outputs[0].satoshis += 1;
