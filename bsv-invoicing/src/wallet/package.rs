@@ -31,11 +31,24 @@ impl Wallet {
         number: u64,
         transaction: &'t Transaction,
     ) -> Result<Package<'t>, Error> {
+        let posted = match source.takes_extended() {
+            true => self.posted_form(number).await?,
+            false => None,
+        };
+        self.package_of(source, transaction, posted.as_ref()).await
+    }
+
+    /// A transaction, as the source takes it. `posted` is what its payer has sent.
+    pub(crate) async fn package_of<'t>(
+        &self,
+        source: &NetworkSource,
+        transaction: &'t Transaction,
+        posted: Option<&FormedTransaction>,
+    ) -> Result<Package<'t>, Error> {
         if !source.takes_extended() {
             return Ok(Package::Plain(transaction));
         }
-        let posted = self.posted_form(number).await?;
-        let (package, _) = self.extended_package(source, transaction, posted.as_ref()).await?;
+        let (package, _) = self.extended_package(source, transaction, posted).await?;
         Ok(Package::Extended(Box::new(package)))
     }
 
@@ -59,7 +72,7 @@ impl Wallet {
     }
 
     /// What the payer of a stored transaction has sent, if that was more than the transaction.
-    async fn posted_form(
+    pub(crate) async fn posted_form(
         &self,
         number: u64,
     ) -> Result<Option<FormedTransaction>, Error> {

@@ -7,6 +7,7 @@ mod broadcast;
 mod check;
 mod counts;
 mod judged_here;
+mod payers_proof;
 mod recent_tip;
 mod turn;
 mod unsent;
@@ -95,7 +96,8 @@ impl Wallet {
             }
             let taken = match (standing.payment, broadcast) {
                 (Some(payment), _) if payment.record.state.spends() => {
-                    self.check_paid(&standing).map_err(Arc::new)
+                    let newer = self.note_payers_proof(number, &payment.record, &posted).await?;
+                    self.check_paid(newer.as_ref().unwrap_or(&standing)).map_err(Arc::new)
                 }
                 (_, Some(same)) if same.txid == txid => outcome_of(same.outcome).await,
                 (_, other) => {
@@ -288,7 +290,16 @@ impl Wallet {
             false => self.show_ancestors(source, &ancestors).await?,
         };
         self.notice_all(source, ancestors).await?;
-        let package = self.package(source, number, transaction).await?;
+        let posted = match source.takes_extended() {
+            true => self.posted_form(number).await?,
+            false => None,
+        };
+        if let Some(posted) = &posted
+            && self.note_proof(source, number, posted).await?
+        {
+            return Ok(self.store.get(GetStanding(invoice, txid)).await?);
+        }
+        let package = self.package_of(source, transaction, posted.as_ref()).await?;
         let note = |place| {
             let noticed = Noticed { transaction: transaction.into(), place, came_at };
             let notice = Notice { shown: vec![noticed], now: self.now() };

@@ -1,11 +1,11 @@
 //! A shop without a node of its own is paid through services.
 
-use bsv_tests::ancestry::previous_outputs;
-use bsv_tests::purse::{FEE, knows};
+use bsv_tests::ancestry::{bump, previous_outputs};
+use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::rival::Rival;
 use bsv_tests::services::{Mood, Path, Word};
 use bsv_tests::{Node, Service};
-use bsv_tx::ExtendedTransaction;
+use bsv_tx::{Ancestry, Beef, BeefVersion, ExtendedTransaction, Transaction};
 use serde_json::{Value, json};
 
 use super::stall::{Stall, site};
@@ -45,6 +45,41 @@ fn nobody_says_mined_without_a_path_that_holds() {
         stall.counter.node.mine(1);
         wait_until("the right path has come", || stall.state(&id) == "paid");
     }
+}
+
+/// A transaction with its own Merkle path, and nothing else.
+fn proven(node: &Node, transaction: &Transaction) -> Vec<u8> {
+    let bumps = vec![bump(node, &transaction.txid())];
+    let ancestry = Ancestry { bumps, ..Ancestry::default() };
+    Beef::new(BeefVersion::V1, transaction.clone(), ancestry).unwrap().to_bytes()
+}
+
+#[test]
+fn a_payment_that_its_payer_proves_to_be_mined_is_taken_although_no_service_knows_it() {
+    let stall = Stall::with(3, json!({ "minedBlocks": 1 }));
+    let (node, purse) = (&stall.counter.node, &stall.counter.purse);
+    let (id, bill) = stall.counter.bill();
+    let payments = [(); 2].map(|()| purse.spend(&[purse.coin()], bill.outputs(), FEE));
+    payments.iter().for_each(|payment| send(node, payment));
+    node.mine(1);
+    stall.wait_for_tip();
+    // The second one comes although the invoice is paid by then.
+    for payment in &payments {
+        for _ in 0..2 {
+            let reply = post_transaction(&stall.counter, &id, proven(node, payment));
+            check_taken(&reply, payment, "mined", "a proof");
+        }
+    }
+    assert_eq!(stall.state(&id), "paid");
+    assert_eq!(stall.counter.shop.balance(), 2 * PRICE);
+    // The services know this one, but do not show its path.
+    stall.service.be(Mood { path: Path::Missing, ..Mood::default() });
+    let (id, transaction) = stall.payment();
+    check_taken(&stall.post(&id, &transaction), &transaction, "accepted", "BEEF");
+    node.mine(1);
+    stall.wait_for_tip();
+    let reply = post_transaction(&stall.counter, &id, proven(node, &transaction));
+    check_taken(&reply, &transaction, "mined", "a later proof");
 }
 
 #[test]

@@ -30,13 +30,15 @@ impl Wallet {
         in_flight: Option<Txid>,
     ) -> Result<Offer, Error> {
         let transaction = posted.transaction();
+        let source = &self.sources()?.receiving;
         let receipts = self.receipts(&standing.invoice, transaction)?;
         let ancestors = match self.check(standing, posted, &receipts, in_flight).await {
             Ok(ancestors) => ancestors,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
+            Err(_) if self.payers_proof(source, posted).await?.is_some() => None,
             Err(refusal) => {
-                match self.sources()?.receiving.place(&transaction.txid()).await {
+                match source.place(&transaction.txid()).await {
                     Ok(Place::Unmined | Place::Mined(_)) => None,
                     Ok(Place::Nowhere | Place::Disputed) => {
                         return Err(refusal);
@@ -47,12 +49,17 @@ impl Wallet {
                 }
             }
         };
+        let is_known = ancestors.is_none();
+        let ancestors = ancestors.unwrap_or_else(|| match posted {
+            FormedTransaction::Beef(_) if source.takes_extended() => posted.to_bytes(),
+            _ => Vec::new(),
+        });
         Ok(Offer {
             invoice: standing.invoice.number,
             transaction: transaction.into(),
-            is_known: ancestors.is_none(),
-            may_have_rivals: !self.sources()?.receiving.excludes_rivals(),
-            ancestors: ancestors.unwrap_or_default(),
+            is_known,
+            may_have_rivals: !source.excludes_rivals(),
+            ancestors,
             receipts,
             refund_to: refund_to.map(str::to_owned),
             claim: self.next_claim(),
@@ -85,7 +92,7 @@ impl Wallet {
         let source = &self.sources()?.receiving;
         check_final(source, transaction).await?;
         match posted {
-            _ if source.takes_extended() => self.check_here(source, posted).await.map(Some),
+            _ if source.takes_extended() => self.check_here(source, posted).await,
             FormedTransaction::Beef(beef) => self.check_beef(source, beef).await,
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 let unsent = Unsent::only(transaction);

@@ -12,17 +12,21 @@ use crate::wallet::package::{Claimed, MAX_UNPROVEN};
 
 impl Wallet {
     /// Checks a payment: where its coins come from, its amounts, fees and signatures, and those of its
-    /// unproven ancestors. Returns what is stored with it to offer it again.
+    /// unproven ancestors. Returns what is stored with it to offer it again. `None` if its payer proves
+    /// that it is in a block.
     pub(super) async fn check_here(
         &self,
         source: &NetworkSource,
         posted: &FormedTransaction,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Option<Vec<u8>>, Error> {
         if let FormedTransaction::Beef(beef) = posted {
             if beef.unmined_ancestors().nth(MAX_UNPROVEN).is_some() {
                 return Err(Error::TooManyAncestors { limit: MAX_UNPROVEN });
             }
             self.check_proofs(source, beef).await?;
+            if beef.is_mined(&beef.subject_txid()) {
+                return Ok(None);
+            }
         }
         let (package, claimed) =
             self.extended_package(source, posted.transaction(), Some(posted)).await?;
@@ -39,10 +43,10 @@ impl Wallet {
         // Signatures come last, since they take the most time. Strangers choose how many there are.
         let checked = spawn_blocking(move || check_signatures(&package, &claimed)).await;
         checked.map_err(|_| StoreError::Panicked)??;
-        Ok(match posted {
+        Ok(Some(match posted {
             FormedTransaction::Raw(_) => Vec::new(),
             FormedTransaction::Extended(_) | FormedTransaction::Beef(_) => posted.to_bytes(),
-        })
+        }))
     }
 
     /// Checks the amounts and the fee of one transaction.
