@@ -4,6 +4,7 @@
 pub(crate) mod ancestors;
 mod beef;
 mod broadcast;
+mod came_along;
 mod check;
 mod counts;
 mod judged_here;
@@ -301,11 +302,18 @@ impl Wallet {
         }
         let package = self.package_of(source, transaction, posted.as_ref()).await?;
         let note = |place| {
-            let noticed = Noticed { transaction: transaction.into(), place, came_at };
+            let noticed =
+                Noticed { transaction: transaction.into(), place, came_at, ancestry: Vec::new() };
             let notice = Notice { shown: vec![noticed], now: self.now() };
             self.store.execute(Asked(notice, GetStanding(invoice, txid)))
         };
-        match source.show(&package).await.map_err(unknown)? {
+        let shown = source.show(&package).await.map_err(unknown)?;
+        if let (Shown::Unmined(_) | Shown::Mined, Some(FormedTransaction::Beef(beef))) =
+            (&shown, &posted)
+        {
+            self.notice_came_along(source, beef, came_at).await?;
+        }
+        match shown {
             Shown::Unmined(Sight { entry, evidence }) => {
                 let is_fee_sufficient = self.is_entry_sufficient(source, entry).await?;
                 let sighting = Sighting { is_fee_sufficient, evidence };

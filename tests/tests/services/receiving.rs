@@ -1,6 +1,6 @@
 //! A shop without a node of its own is paid through services.
 
-use bsv_tests::ancestry::{bump, previous_outputs};
+use bsv_tests::ancestry::{beef, bump, previous_outputs};
 use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::rival::Rival;
 use bsv_tests::services::{Mood, Path, Word};
@@ -80,6 +80,35 @@ fn a_payment_that_its_payer_proves_to_be_mined_is_taken_although_no_service_know
     stall.wait_for_tip();
     let reply = post_transaction(&stall.counter, &id, proven(node, &transaction));
     check_taken(&reply, &transaction, "mined", "a later proof");
+}
+
+#[test]
+fn ancestors_that_pay_the_shop_are_recorded_with_the_payment_that_brings_them() {
+    let stall = Stall::with(2, json!({ "minedBlocks": 1 }));
+    let (node, purse) = (&stall.counter.node, &stall.counter.purse);
+    for is_mined in [false, true] {
+        let (first, bill) = stall.counter.bill();
+        let parent = purse.spend(&[purse.coin()], bill.outputs(), FEE);
+        if is_mined {
+            send(node, &parent);
+            node.mine(1);
+            stall.wait_for_tip();
+        }
+        assert_eq!(stall.counter.shop.payments(&first), Vec::<Value>::new());
+        let (second, bill) = stall.counter.bill();
+        let payment = purse.spend(&purse.coins_of(&parent), bill.outputs(), FEE);
+        let unmined = if is_mined { vec![] } else { vec![parent.clone()] };
+        let beef = beef(node, BeefVersion::V1, &payment, &unmined);
+        let reply = post_transaction(&stall.counter, &second, beef.to_bytes());
+        check_taken(&reply, &payment, "accepted", "with its parent");
+        assert_eq!(stall.state(&second), "paid");
+        let payments = stall.counter.shop.payments(&first);
+        assert_eq!(payments[0]["txid"], parent.txid().to_string());
+        assert_eq!(payments[0]["state"], if is_mined { "mined" } else { "waiting" });
+        // Until then nobody has said anything about the parent itself.
+        wait_until("services tell of it", || stall.state(&first) == "paid");
+    }
+    stall.counter.shop.site.cli_ok(&["books", "verify"]);
 }
 
 #[test]
