@@ -643,6 +643,7 @@ mod tests {
         let reserve = Reserve {
             purpose: OutgoingPurpose::Url("https://payee.example/1".to_owned()),
             spending: Spending { satoshis: 99_500, output_bytes: 34, fee_rate: 0 },
+            prefers_short: false,
             idempotency: None,
             claim: 1,
             now: Timestamp::from_micros(2),
