@@ -6,11 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bsv_invoicing::dpp::Payment;
+use bsv_tests::ancestry::previous_outputs;
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
 use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::services::Mood;
-use bsv_tests::{Bill, Purse};
-use bsv_tx::{Beef, Script, TxOut};
+use bsv_tests::{Bill, Client, Purse};
+use bsv_tx::{Beef, ExtendedTransaction, Script, TxOut};
 use serde_json::{Value, json};
 
 use super::stall::Stall;
@@ -177,6 +178,34 @@ fn a_refused_payment_is_taken_back_and_the_next_one_excludes_it() {
     node.mine(1);
     wait_until("a block holds both", || shop.outgoing_states() == ["settled", "cancelled"]);
     shop.site.cli_ok(&["books", "verify"]);
+}
+
+#[test]
+fn a_refused_payment_that_the_network_shows_a_moment_later_is_answered() {
+    let stall = with_one_coin();
+    let (node, shop, service) = (&stall.counter.node, &stall.counter.shop, &stall.service);
+    let payee = payee();
+    service.be(Mood { delay: Duration::from_millis(500), ..Mood::default() });
+    thread::scope(|scope| {
+        let paying = scope.spawn(|| shop.pay(&payee.url()));
+        wait_until("the payment", || !payee.requests("POST").is_empty());
+        let payment = payee.paid_with();
+        let path = format!("/tx/{}", payment.txid());
+        let questions =
+            || service.requests("GET").iter().filter(|it| it.path.ends_with(&path)).count();
+        // The wallet looks for it before it records the refusal, and again before it cancels it.
+        wait_until("the second question", || questions() == 2);
+        service.be(Mood::default());
+        let extended = ExtendedTransaction::new(payment.clone(), previous_outputs(node, &payment));
+        let headers = [("Content-Type", "application/octet-stream")];
+        let client = Client::new(&service.address());
+        let taken = client.send("POST", "/tx", &headers, &extended.unwrap().to_bytes());
+        assert_eq!(taken.status, 202, "{}", taken.body);
+        let paid = paying.join().unwrap();
+        assert_eq!(paid.status, 200, "{}", paid.body);
+        assert_eq!(shop.outgoing_states(), ["settled"]);
+        assert_eq!(node.call("getrawmempool", json!([])), json!([payment.txid().to_string()]));
+    });
 }
 
 #[test]
