@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::bump::{Bump, BumpError};
 use crate::encode::{DecodeError, Reader, write_var_int};
 use crate::hash::{MerkleRoot, Txid, sha256d};
+use crate::merkle::MerkleBranch;
 use crate::transaction::Transaction;
 pub use assemble::Ancestry;
 pub use verify::{BeefVerificationError, Tip};
@@ -225,6 +226,18 @@ impl Beef {
         };
         let proved = self.entries.iter().filter(move |entry| entry.bump().is_some_and(is_proof));
         proved.filter_map(|entry| Some((entry.txid, entry.transaction()?)))
+    }
+
+    /// Whether the BEEF has a Merkle path for a transaction.
+    pub fn is_mined(&self, txid: &Txid) -> bool {
+        self.places.get(txid).is_some_and(|place| self.entries[*place].bump().is_some())
+    }
+
+    /// The height of the block that holds a transaction, and its branch in that block, if the BEEF has a
+    /// Merkle path for it.
+    pub fn branch(&self, txid: &Txid) -> Option<(u32, MerkleBranch)> {
+        let bump = &self.bumps[self.entries[*self.places.get(txid)?].bump()?];
+        Some((bump.height(), bump.branch(txid)?))
     }
 
     /// Makes this BEEF Atomic. Fails if it carries a transaction that is no ancestor of its last

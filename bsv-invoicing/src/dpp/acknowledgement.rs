@@ -91,7 +91,8 @@ impl Acknowledgement {
     ) -> Result<Self, AnswerError> {
         match status {
             200..=299 => {}
-            408 | 425 | 429 | 500.. => {
+            // The payee has not read what is too long for it.
+            408 | 413 | 425 | 429 | 500.. => {
                 return Err(AnswerError::Unavailable(refusal(status, body)));
             }
             400..=499 => return Err(AnswerError::Refused(refusal(status, body))),

@@ -21,7 +21,7 @@ pub struct Payment {
     /// The dialect of the payment, and of the answer that the payer expects.
     pub dialect: Dialect,
     /// The encoded transaction in any [form](bsv_tx::TransactionForm). It may be invalid. If the
-    /// payer has sent the ancestors beside it, it is BEEF.
+    /// payer has sent all ancestors beside it, it is BEEF.
     pub transaction: Vec<u8>,
     /// The payer's text, of any length. Empty if there is none.
     pub memo: String,
@@ -59,7 +59,7 @@ pub enum PaymentError {
     /// It uses a payment mode that the terms do not offer.
     #[error("the payment's modeId must be {HYBRID_MODE}, the only mode that is offered")]
     UnknownMode,
-    /// The ancestors beside the transaction are wrong, or not all of them are there.
+    /// The ancestors beside the transaction are malformed.
     #[error("the ancestry of the transaction is not the BEEF that it begins like: {0}")]
     Ancestry(#[from] BeefError),
     /// The place for refunds is too long.

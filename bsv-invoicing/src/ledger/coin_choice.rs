@@ -5,10 +5,14 @@ use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{Spendable, WalletStoreError, try_all};
 use crate::model::coin::{Chain, INPUT_LEN, Spending, Trust, fee};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::transaction::{Purpose, TransactionRecord, TransactionState};
+use crate::model::transaction::{Purpose, RawBytes, TransactionRecord, TransactionState};
 
 /// The most coins that one transaction spends.
 pub(crate) const MAX_INPUTS: usize = 500;
+
+/// How often coins are chosen anew because some come from long transactions. Strangers may make any number
+/// of them.
+const MAX_CHOICES: usize = 20;
 
 /// The place of a spendable receipt in the list: sure receipts come first, and within each trust
 /// the smallest.
@@ -71,6 +75,42 @@ impl Books<'_> {
         spending: &Spending,
         first: &[ReceiptKey],
     ) -> Result<Result<Choice, u64>, WalletStoreError> {
+        self.choose_among(&[Trust::Sure, Trust::Unsure], spending, first, &[])
+    }
+
+    /// Chooses coins like [`choose`](Self::choose), but coins of long transactions only if sure coins of
+    /// short ones do not suffice, as far as that is looked for.
+    pub(crate) fn choose_short(
+        &self,
+        spending: &Spending,
+        first: &[ReceiptKey],
+    ) -> Result<Result<Choice, u64>, WalletStoreError> {
+        let any = self.choose(spending, first)?;
+        let (mut chosen, mut avoided) = (any.clone(), Vec::new());
+        for _ in 0..MAX_CHOICES {
+            let Ok(choice) = chosen else { break };
+            let long = try_all(&choice.keys, |key| {
+                let is_long = self.transaction(key.maker)?.raw != RawBytes::Short;
+                Ok::<_, WalletStoreError>((is_long && !first.contains(key)).then_some(*key))
+            })?;
+            let before = avoided.len();
+            avoided.extend(long.into_iter().flatten());
+            if avoided.len() == before {
+                return Ok(Ok(choice));
+            }
+            chosen = self.choose_among(&[Trust::Sure], spending, first, &avoided)?;
+        }
+        Ok(any)
+    }
+
+    fn choose_among(
+        &self,
+        trusts: &[Trust],
+        spending: &Spending,
+        first: &[ReceiptKey],
+        avoided: &[ReceiptKey],
+    ) -> Result<Result<Choice, u64>, WalletStoreError> {
+        let except = [first, avoided].concat();
         let mut begun = Choice::default();
         let receipts = try_all(first, |key| self.receipt(*key))?;
         for (key, receipt) in first.iter().zip(receipts) {
@@ -81,12 +121,12 @@ impl Books<'_> {
         }
         let missing = spending.needed(begun.keys.len() + 1).saturating_sub(begun.total);
         let mut largest = Vec::new();
-        for trust in [Trust::Sure, Trust::Unsure] {
-            if let Some((satoshis, key)) = self.smallest_of(trust, missing, first)? {
+        for trust in trusts.iter().copied() {
+            if let Some((satoshis, key)) = self.smallest_of(trust, missing, &except)? {
                 begun.add(key, satoshis);
                 return Ok(Ok(begun));
             }
-            largest.extend(self.largest(trust, spending.fee_rate, first, MAX_INPUTS)?);
+            largest.extend(self.largest(trust, spending.fee_rate, &except, MAX_INPUTS)?);
             let mut choice = begun.clone();
             if choice.fill(spending, &largest) {
                 return Ok(Ok(choice));

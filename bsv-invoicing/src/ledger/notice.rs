@@ -4,8 +4,8 @@
 use bsv_tx::{TransactionView, Txid, public_key_hash};
 
 use crate::ledger::rows::{
-    Claims, Damaged, Engine, Incoming, Receipts, Spends, TransactionNumbers, WalletStoreError,
-    Watched, try_all,
+    Ancestors, Claims, Damaged, Engine, Incoming, Receipts, Spends, TransactionNumbers,
+    WalletStoreError, Watched, try_all,
 };
 use crate::ledger::{Books, CheckedProof, Command, Query};
 use crate::model::process::Task;
@@ -34,6 +34,9 @@ pub struct Noticed {
     pub place: ShownPlace,
     /// When it was first seen: it is late for invoices that expired before. Used if the books do not know it yet.
     pub came_at: Timestamp,
+    /// What its payer has sent along, encoded, if services need it to take the transaction again. Used
+    /// like the time.
+    pub ancestry: Vec<u8>,
 }
 
 /// Where the network shows a transaction.
@@ -53,12 +56,16 @@ impl Command for Notice {
             ShownPlace::Mempool(_) => Ok(()),
             ShownPlace::Block(checked) => books.expect_still_proven(checked),
         })?;
-        let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at }| {
+        let noticed = try_all(&self.shown, |Noticed { transaction, place, came_at, ancestry }| {
             let known = known(&books.rows, transaction)?;
             let is_own = known.is_own();
             let Known { mut records, lacking, .. } = known;
             if !lacking.is_empty() {
-                records.push(books.note_found(transaction, &lacking, *came_at)?);
+                let (number, record) = books.note_found(transaction, &lacking, *came_at)?;
+                if !ancestry.is_empty() {
+                    books.rows.put::<Ancestors>(number, ancestry)?;
+                }
+                records.push((number, record));
             }
             for (number, record) in records {
                 let record = books.keep_bytes(number, record, transaction)?;
@@ -80,7 +87,8 @@ impl Command for Notice {
     }
 
     fn weight(&self) -> usize {
-        self.shown.iter().map(|noticed| noticed.transaction.bytes.len()).sum()
+        let lens = self.shown.iter().map(|it| it.transaction.bytes.len() + it.ancestry.len());
+        lens.sum()
     }
 }
 

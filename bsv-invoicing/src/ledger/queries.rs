@@ -11,7 +11,7 @@ use crate::ledger::effects::transaction;
 use crate::ledger::figures::Figures;
 use crate::ledger::notice::{payments_by, records_of};
 use crate::ledger::payment_pages::{invoices_paid_by, payment_page};
-use crate::ledger::recount::last_height;
+use crate::ledger::recount::{last_height, listed_as_shallow};
 use crate::ledger::refunds::{Refundable, lasting_refunds, refundable};
 use crate::ledger::rows::Order::{Ascending, Descending};
 use crate::ledger::rows::{
@@ -33,7 +33,7 @@ use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
 use crate::model::payment::{PaidByPage, PaidByQuery, PaymentPage, PaymentQuery};
 use crate::model::process::{ProcessId, Task};
 use crate::model::receipt::{Receipt, ReceiptKey};
-use crate::model::settlement::{InvoiceSums, Received, Settlement};
+use crate::model::settlement::{InvoiceSums, Received, Settlement, Shallowness};
 use crate::model::time::Timestamp;
 use crate::model::transaction::{
     BlockPlace, EncodedTransaction, Followed, FoundProof, Purpose, RawBytes, TransactionRecord,
@@ -330,6 +330,8 @@ pub struct StandingPayment {
     pub record: TransactionRecord,
     /// Whether a process is offering it to the network.
     pub is_offered: bool,
+    /// Whether it does not count because its block is not deep enough.
+    pub is_uncounted: bool,
 }
 
 fn payment_standing(
@@ -337,9 +339,11 @@ fn payment_standing(
     number: u64,
     txid: bsv_tx::Txid,
 ) -> Result<PaymentStanding, WalletStoreError> {
-    let standing = |(number, record)| -> Result<_, WalletStoreError> {
-        let is_offered = GetHolder(Task::Offering(number)).run(rows)?.is_some();
-        Ok(StandingPayment { record, is_offered })
+    let standing = |(maker, record)| -> Result<_, WalletStoreError> {
+        let is_offered = GetHolder(Task::Offering(maker)).run(rows)?.is_some();
+        let shallow = listed_as_shallow(rows, (number, maker), &record)?;
+        let is_uncounted = shallow.is_some_and(|(_, it)| it == Shallowness::Uncounted);
+        Ok(StandingPayment { record, is_offered, is_uncounted })
     };
     let in_flight = rows.get::<InFlight>(&number)?;
     let in_flight = in_flight.map(|number| standing((number, transaction(rows, number)?)));

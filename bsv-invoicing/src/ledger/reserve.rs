@@ -39,6 +39,8 @@ pub struct Reserve {
     pub purpose: OutgoingPurpose,
     /// What the coins must pay.
     pub spending: Spending,
+    /// Whether coins of long transactions come last, because those transactions are sent along.
+    pub prefers_short: bool,
     /// If the key is already known, the answer is the payment that was made first.
     pub idempotency: Option<IdempotencyKey>,
     /// The number under which the coins are reserved. Whoever does not get the answer lets go of
@@ -57,8 +59,8 @@ impl Command for EstimateFee {
     type Answer = u64;
 
     fn run(&self, books: &mut Books<'_>) -> Result<u64, WalletStoreError> {
-        let Reserve { purpose, spending, now, .. } = &self.0;
-        let choice = books.choose_for(purpose, spending, *now)?;
+        let spending = &self.0.spending;
+        let choice = books.choose_for(&self.0)?;
         let change = spending.change(choice.keys.len(), choice.total).unwrap_or_default();
         Ok(choice.total - spending.satoshis - change)
     }
@@ -95,7 +97,7 @@ impl Command for Reserve {
             return Ok(Reserved::Before(payment));
         }
         let previous = last_attempt(&books.rows, &self.purpose)?;
-        let choice = books.choose_for(&self.purpose, &self.spending, self.now)?;
+        let choice = books.choose_for(self)?;
         let change = self.spending.change(choice.keys.len(), choice.total);
         let reservation = books.reserve(&choice, change, self.claim)?;
         Ok(Reserved::Now(Reservation { previous, ..reservation }))
@@ -126,19 +128,18 @@ impl Books<'_> {
         Ok(Reservation { number, selection, previous: None })
     }
 
-    /// Chooses coins for a purpose, beginning with those that it must spend.
-    fn choose_for(
-        &self,
-        purpose: &OutgoingPurpose,
-        spending: &Spending,
-        now: Timestamp,
-    ) -> Result<Choice, WalletStoreError> {
+    /// Chooses coins for a payment, beginning with those that its purpose must spend.
+    fn choose_for(&self, asked: &Reserve) -> Result<Choice, WalletStoreError> {
+        let Reserve { purpose, spending, prefers_short, now, .. } = asked;
         let mut first = self.coins_of_earlier_attempts(purpose)?;
         if let OutgoingPurpose::Refund { invoice, .. } = purpose {
-            first.extend(self.coins_of_refund(*invoice, spending.satoshis, now)?);
+            first.extend(self.coins_of_refund(*invoice, spending.satoshis, *now)?);
         }
         let first: Vec<_> = first.into_iter().collect();
-        self.choose_enough(spending, &first)
+        match prefers_short {
+            true => enough(spending, self.choose_short(spending, &first)?),
+            false => self.choose_enough(spending, &first),
+        }
     }
 
     /// Chooses coins, including those of `first`. Refuses if all coins are too little.
@@ -147,10 +148,7 @@ impl Books<'_> {
         spending: &Spending,
         first: &[ReceiptKey],
     ) -> Result<Choice, WalletStoreError> {
-        let choice = self.choose(spending, first)?.map_err(|spendable| {
-            Refusal::InsufficientFunds { needed: spending.needed(1), spendable }
-        })?;
-        Ok(choice)
+        enough(spending, self.choose(spending, first)?)
     }
 
     /// The payment that already answers a request and is not lost: the one that was made first with
@@ -183,4 +181,10 @@ impl Books<'_> {
     fn lasting_payment(&self, number: u64) -> Result<Option<OutgoingPayment>, WalletStoreError> {
         Ok(Some(self.outgoing_payment(number)?).filter(OutgoingPayment::lasts))
     }
+}
+
+/// Refuses if all coins are too little.
+fn enough(spending: &Spending, choice: Result<Choice, u64>) -> Result<Choice, WalletStoreError> {
+    let needed = spending.needed(1);
+    Ok(choice.map_err(|spendable| Refusal::InsufficientFunds { needed, spendable })?)
 }

@@ -102,7 +102,7 @@ mod tests {
             lock_time: 0,
         };
         let place = ShownPlace::Mempool(Sighting::judged(true));
-        Noticed { transaction: (&transaction).into(), place, came_at: now() }
+        Noticed { transaction: (&transaction).into(), place, came_at: now(), ancestry: Vec::new() }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -643,6 +643,7 @@ mod tests {
         let reserve = Reserve {
             purpose: OutgoingPurpose::Url("https://payee.example/1".to_owned()),
             spending: Spending { satoshis: 99_500, output_bytes: 34, fee_rate: 0 },
+            prefers_short: false,
             idempotency: None,
             claim: 1,
             now: Timestamp::from_micros(2),
@@ -689,7 +690,7 @@ mod tests {
             note::<TransactionNumbers>(&mut known, all, numbers, usize::MAX);
             let place = ShownPlace::Mempool(Sighting::judged(true));
             let came_at = Timestamp::from_micros(1);
-            Noticed { transaction: (&transaction).into(), place, came_at }
+            Noticed { transaction: (&transaction).into(), place, came_at, ancestry: Vec::new() }
         });
         let notice = Notice { shown: shown.collect(), now: Timestamp::from_micros(2) };
         assert_eq!(missing_in(&notice, &known, Table::Transactions), 100);

@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use bsv_network::{ExtendedPackage, NetworkSource, Package};
 use bsv_tx::{
-    Beef, ExtendedTransaction, FormedTransaction, OutPoint, Script, SighashCache, Transaction,
-    TxOut, Txid, unlocks_p2pkh,
+    Beef, ExtendedTransaction, FormedTransaction, OutPoint, Script, Transaction, TxOut, Txid,
 };
 use futures_util::future::BoxFuture;
 
@@ -32,11 +31,24 @@ impl Wallet {
         number: u64,
         transaction: &'t Transaction,
     ) -> Result<Package<'t>, Error> {
+        let posted = match source.takes_extended() {
+            true => self.posted_form(number).await?,
+            false => None,
+        };
+        self.package_of(source, transaction, posted.as_ref()).await
+    }
+
+    /// A transaction, as the source takes it. `posted` is what its payer has sent.
+    pub(crate) async fn package_of<'t>(
+        &self,
+        source: &NetworkSource,
+        transaction: &'t Transaction,
+        posted: Option<&FormedTransaction>,
+    ) -> Result<Package<'t>, Error> {
         if !source.takes_extended() {
             return Ok(Package::Plain(transaction));
         }
-        let posted = self.posted_form(number).await?;
-        let package = self.extended_package(source, transaction, posted.as_ref()).await?;
+        let (package, _) = self.extended_package(source, transaction, posted).await?;
         Ok(Package::Extended(Box::new(package)))
     }
 
@@ -44,22 +56,27 @@ impl Wallet {
     /// sent.
     ///
     /// Fails with [`Error::UnknownInput`] or [`Error::UnknownAncestorInput`] if it is not known what a
-    /// transaction spends.
+    /// transaction spends. The answer names the inputs of which only a payer says what they spend. The
+    /// caller must look at their signatures, unless that was done before.
     pub(crate) async fn extended_package(
         &self,
         source: &NetworkSource,
         transaction: &Transaction,
         posted: Option<&FormedTransaction>,
-    ) -> Result<ExtendedPackage, Error> {
+    ) -> Result<(ExtendedPackage, Claimed), Error> {
         let mut lineage = Lineage::default();
         let subject = lineage.extend(self, source, transaction, posted).await?;
-        let Lineage { ancestors, is_vague, newest_block, .. } = lineage;
+        let Lineage { ancestors, is_vague, newest_block, claimed, .. } = lineage;
         let is_proven = !is_vague;
-        Ok(ExtendedPackage { ancestors, transaction: subject, is_proven, newest_block })
+        let package = ExtendedPackage { ancestors, transaction: subject, is_proven, newest_block };
+        Ok((package, claimed))
     }
 
     /// What the payer of a stored transaction has sent, if that was more than the transaction.
-    async fn posted_form(&self, number: u64) -> Result<Option<FormedTransaction>, Error> {
+    pub(crate) async fn posted_form(
+        &self,
+        number: u64,
+    ) -> Result<Option<FormedTransaction>, Error> {
         let bytes = self.store.get(GetAncestry(number)).await?;
         if bytes.is_empty() {
             return Ok(None);
@@ -69,6 +86,9 @@ impl Wallet {
         Ok(Some(form.map_err(WalletStoreError::from)?))
     }
 }
+
+/// Inputs, by their transactions, of which only a payer says what they spend.
+pub(crate) type Claimed = HashSet<(Txid, usize)>;
 
 /// The unproven ancestors of a transaction, as they are found.
 #[derive(Default)]
@@ -80,6 +100,7 @@ struct Lineage {
     is_vague: bool,
     /// The height of the newest block that makes a coin.
     newest_block: Option<u32>,
+    claimed: Claimed,
 }
 
 /// What a payer has sent, by txid.
@@ -154,7 +175,6 @@ impl Lineage {
     ) -> BoxFuture<'a, Result<ExtendedTransaction, Error>> {
         Box::pin(async move {
             let txid = transaction.txid();
-            let cache = SighashCache::new(transaction);
             let mut outputs = Vec::with_capacity(transaction.inputs.len());
             for (index, input) in transaction.inputs.iter().enumerate() {
                 let outpoint = input.previous_output;
@@ -176,8 +196,8 @@ impl Lineage {
                 } else {
                     self.is_vague = true;
                     let claimed = posted.claimed.filter(|it| it.transaction() == transaction);
-                    let claimed = claimed.map(|it| it.previous_outputs()[index].clone());
-                    claimed.filter(|it| unlocks_p2pkh(&cache, transaction, index, it) == Some(true))
+                    self.claimed.extend(claimed.map(|_| (txid, index)));
+                    claimed.map(|it| it.previous_outputs()[index].clone())
                 };
                 outputs.push(output.ok_or_else(unknown)?);
             }

@@ -31,6 +31,7 @@ pub use self::preview::PaymentPreview;
 use self::asked::Asked;
 use self::beef::Archive;
 use self::draft::payment_url;
+use crate::dpp::MAX_MESSAGE_LEN;
 use crate::error::Error;
 use crate::model::idempotency::IdempotencyKey;
 use crate::model::outgoing::{OutgoingPayment, OutgoingPurpose, Posting};
@@ -74,8 +75,22 @@ impl Wallet {
             let archive = Archive { wallet: Some(self), source: &self.sources()?.operating };
             let ancestry = archive.for_payee(&terms.terms, transaction).await?;
             let body = terms.payment(transaction, ancestry.as_ref(), "");
+            check_len(&body, ancestry.is_some())?;
             Ok(Some(Posting { url: elsewhere, body }))
         };
         self.make(Plan { max_cost: max_satoshis, ..plan }, Plan::reserve, posting).await
+    }
+}
+
+/// Fails if no payee reads the message of a payment, since it is too long.
+fn check_len(body: &[u8], has_ancestry: bool) -> Result<(), Error> {
+    let len = body.len();
+    let reason = |message: &str| {
+        format!("{message} would have {len} bytes, and payees read {MAX_MESSAGE_LEN} at most")
+    };
+    match has_ancestry {
+        _ if len <= MAX_MESSAGE_LEN => Ok(()),
+        true => Err(Error::NoBeef(reason("with them, the message of the payment"))),
+        false => Err(Error::UnpayableTerms(reason("the message of the payment"))),
     }
 }

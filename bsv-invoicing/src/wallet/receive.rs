@@ -4,9 +4,11 @@
 pub(crate) mod ancestors;
 mod beef;
 mod broadcast;
+mod came_along;
 mod check;
 mod counts;
 mod judged_here;
+mod payers_proof;
 mod recent_tip;
 mod turn;
 mod unsent;
@@ -96,7 +98,8 @@ impl Wallet {
             }
             let taken = match (standing.payment, broadcast) {
                 (Some(payment), _) if payment.record.state.spends() => {
-                    self.check_paid(&standing).map_err(Arc::new)
+                    let newer = self.note_payers_proof(number, &payment.record, &posted).await?;
+                    self.check_paid(newer.as_ref().unwrap_or(&standing)).map_err(Arc::new)
                 }
                 (_, Some(same)) if same.txid == txid => outcome_of(same.outcome).await,
                 (_, other) => {
@@ -126,13 +129,16 @@ impl Wallet {
         if invoice.payment_received_at.is_some() {
             return Ok(());
         }
+        let uncounted = payment.filter(|it| it.is_uncounted).map_or(0, |it| it.record.satoshis);
         let payment = payment.map(|it| it.record);
-        if payment.is_some_and(|it| it.state == TransactionState::Waiting) {
-            return Err(Error::Waiting);
+        match payment.filter(|it| it.state == TransactionState::Waiting) {
+            Some(waiting) if waiting.has_rival() => return Err(disputed()),
+            Some(_) => return Err(Error::Waiting),
+            None => {}
         }
         let rules = self.settings.payment_rules;
-        if rules.in_any_place().due(invoice.satoshis, *received) == 0 {
-            // The payer has paid everything. The payment counts once it is mined.
+        if rules.in_any_place().due(invoice.satoshis, *received) <= uncounted {
+            // The payer has paid everything. The payment counts once it is mined, or deep enough.
             return Ok(());
         }
         let is_held = rules.late == LatePayments::Hold
@@ -292,13 +298,29 @@ impl Wallet {
             false => self.show_ancestors(source, &ancestors).await?,
         };
         self.notice_all(source, ancestors).await?;
-        let package = self.package(source, number, transaction).await?;
+        let posted = match source.takes_extended() {
+            true => self.posted_form(number).await?,
+            false => None,
+        };
+        if let Some(posted) = &posted
+            && self.note_proof(source, number, posted).await?
+        {
+            return Ok(self.store.get(GetStanding(invoice, txid)).await?);
+        }
+        let package = self.package_of(source, transaction, posted.as_ref()).await?;
         let note = |place| {
-            let noticed = Noticed { transaction: transaction.into(), place, came_at };
+            let noticed =
+                Noticed { transaction: transaction.into(), place, came_at, ancestry: Vec::new() };
             let notice = Notice { shown: vec![noticed], now: self.now() };
             self.store.execute(Asked(notice, GetStanding(invoice, txid)))
         };
-        match source.show(&package).await.map_err(unknown)? {
+        let shown = source.show(&package).await.map_err(unknown)?;
+        if let (Shown::Unmined(_) | Shown::Mined, Some(FormedTransaction::Beef(beef))) =
+            (&shown, &posted)
+        {
+            self.notice_came_along(source, beef, came_at).await?;
+        }
+        match shown {
             Shown::Unmined(Sight { entry, evidence }) => {
                 let is_fee_sufficient = self.is_entry_sufficient(source, entry).await?;
                 let sighting = Sighting { is_fee_sufficient, evidence };

@@ -44,6 +44,8 @@ pub(super) struct Plan {
     /// The outputs without the change.
     pub(super) outputs: Vec<TxOut>,
     pub(super) spending: Spending,
+    /// Whether coins of long transactions come last, because those transactions are sent along.
+    pub(super) prefers_short: bool,
     /// The most that it may cost, in satoshis, its fee included. The wallet has a limit, too.
     pub(super) max_cost: Option<u64>,
     /// Until when the payee accepts it, if the payee says so.
@@ -56,13 +58,22 @@ impl Plan {
     pub(super) fn new(purpose: OutgoingPurpose, outputs: Vec<TxOut>, fee_rate: u64) -> Self {
         let satoshis = outputs.iter().map(|output| output.satoshis).fold(0, u64::saturating_add);
         let spending = Spending { satoshis, output_bytes: encoded_len(&outputs), fee_rate };
-        Self { purpose, outputs, spending, max_cost: None, expires_at: None, idempotency: None }
+        Self {
+            purpose,
+            outputs,
+            spending,
+            prefers_short: false,
+            max_cost: None,
+            expires_at: None,
+            idempotency: None,
+        }
     }
 
     /// The command that reserves coins for a payment to somebody.
     pub(super) fn reserve(&self, claim: u64, now: Timestamp) -> Reserve {
         let (purpose, idempotency) = (self.purpose.clone(), self.idempotency.clone());
-        Reserve { purpose, spending: self.spending, idempotency, claim, now }
+        let Self { spending, prefers_short, .. } = *self;
+        Reserve { purpose, spending, prefers_short, idempotency, claim, now }
     }
 }
 

@@ -181,7 +181,8 @@ impl Wallet {
         let now = self.now();
         match (stored, place) {
             (Some((record, Some(transaction))), place) => {
-                let shown = vec![Noticed { transaction, place, came_at: record.at }];
+                let shown =
+                    vec![Noticed { transaction, place, came_at: record.at, ancestry: Vec::new() }];
                 self.store.execute(Notice { shown, now }).await
             }
             (_, ShownPlace::Mempool(sighting)) => {

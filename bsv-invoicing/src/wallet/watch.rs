@@ -95,7 +95,7 @@ impl Wallet {
     }
 
     /// What the books know about a transaction, if it concerns the wallet.
-    async fn known(
+    pub(crate) async fn known(
         &self,
         transaction: &Arc<EncodedTransaction>,
     ) -> Result<Option<Known>, WalletStoreError> {
@@ -192,7 +192,7 @@ impl Wallet {
                 known.is_own() || self.is_fee_sufficient(&mut entries, entry).await?;
             let place = ShownPlace::Mempool(Sighting::judged(is_fee_sufficient));
             let transaction = Arc::unwrap_or_clone(transaction);
-            shown.push(Noticed { transaction, place, came_at });
+            shown.push(Noticed { transaction, place, came_at, ancestry: Vec::new() });
         }
         entries.keep().await;
         let is_any_shown = !shown.is_empty();
@@ -205,7 +205,7 @@ impl Wallet {
 }
 
 /// Whether the books lack something of a transaction in the mempool.
-fn is_news(known: &Known) -> bool {
+pub(crate) fn is_news(known: &Known) -> bool {
     let is_news = |record: &TransactionRecord| {
         let is_shown = record.state.can_be_spent() || record.state == TransactionState::Waiting;
         // Whoever is offering it records it.

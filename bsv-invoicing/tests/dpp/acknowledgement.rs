@@ -165,7 +165,7 @@ fn refusals_say_why() {
 
 #[test]
 fn an_answer_that_the_payee_is_unavailable_is_not_a_refusal() {
-    for status in [408, 425, 429, 500, 502, 503, 504, 599] {
+    for status in [408, 413, 425, 429, 500, 502, 503, 504, 599] {
         let answer = read(Dialect::GoDpp, status, r#"{"memo":"busy","error":1}"#);
         assert_eq!(answer, Err(AnswerError::Unavailable("busy".to_owned())), "{status}");
     }

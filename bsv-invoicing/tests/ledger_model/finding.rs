@@ -88,7 +88,7 @@ impl World {
         let block = self.network.place(index);
         let (came_at, at) = (self.now(), self.at(&self.rows));
         let transaction = (&self.network.transactions[index].transaction).into();
-        let shown = vec![Noticed { transaction, place, came_at }];
+        let shown = vec![Noticed { transaction, place, came_at, ancestry: Vec::new() }];
         let number = self.rows.get::<AllFigures>(&()).map_or(0, |it| it.last_transaction) + 1;
         self.execute(&Notice { shown, now: came_at }, |world, _| {
             let purpose = match world.network.transactions[index].coinbase_of {
@@ -128,7 +128,7 @@ impl World {
         if !known.lacking.is_empty() {
             return;
         }
-        let shown = vec![Noticed { transaction, place, came_at }];
+        let shown = vec![Noticed { transaction, place, came_at, ancestry: Vec::new() }];
         self.execute(&Notice { shown, now: came_at }, |world, _| {
             for (number, _) in known.records {
                 let entry = world.told.entries.get_mut(&number).unwrap();

@@ -54,7 +54,8 @@ impl World {
     fn reserve_for(&mut self, to: OutgoingPurpose, satoshis: u64, fee_rate: u64) -> bool {
         let spending = Spending { satoshis, output_bytes: 34, fee_rate };
         let (purpose, now) = (to.clone(), self.now());
-        let reserve = Reserve { purpose, spending, idempotency: None, claim: 1, now };
+        let reserve =
+            Reserve { purpose, spending, prefers_short: false, idempotency: None, claim: 1, now };
         let answer = self.execute(&reserve, |world, answer| {
             let spendable = world.told.spendable(&world.told.holders());
             let attempts = world.told.payments.iter().filter(|(_, it)| it.purpose == to);

@@ -1,8 +1,9 @@
 //! Which coins a payment spends.
 
 use bsv_invoicing::coins::Spending;
-use bsv_invoicing::ledger::Reserve;
+use bsv_invoicing::ledger::{Offer, Reserve};
 use bsv_invoicing::store::WalletStore;
+use bsv_tx::{Script, TxOut};
 
 use super::making::*;
 use super::*;
@@ -76,6 +77,33 @@ pub(super) async fn sure_ones_first(store: &impl WalletStore) {
     store.forget_block(proof(9).block, at(10)).await.unwrap();
     let refused = store.reserve(at_rate(701, 0)).await;
     assert_refused!(refused, Refusal::InsufficientFunds { spendable: 700, .. });
+}
+
+/// Coins of transactions that are sent along come last if those are long.
+pub(super) async fn long_ones_last(store: &impl WalletStore) {
+    let long = |satoshis: u64, salt: usize| {
+        let mut transaction = paying(&[satoshis], salt);
+        let locking_script = Script::from_bytes(vec![0; 100_000]);
+        transaction.outputs.push(TxOut { satoshis: 0, locking_script });
+        transaction
+    };
+    for (satoshis, salt) in [(1000, 101), (1100, 102), (5000, 103)] {
+        let invoice = create(store, at(0), HOUR).await.number;
+        let transaction = (&long(satoshis, salt)).into();
+        let offer = Offer { transaction, ..offering(invoice, &[satoshis], salt, at(1)) };
+        let number = begin_with(store, offer).await.number;
+        store.mine(number, proof(9), at(3)).await.unwrap();
+    }
+    coins(store, &[1500, 1200, 1600], true).await;
+    let short = |satoshis| Reserve { prefers_short: true, ..at_rate(satoshis, 0) };
+    assert_eq!(chosen(store, at_rate(900, 0)).await, [1000]);
+    assert_eq!(chosen(store, short(900)).await, [1200]);
+    assert_eq!(chosen(store, short(1201)).await, [1500]);
+    assert_eq!(chosen(store, at_rate(2000, 0)).await, [5000]);
+    assert_eq!(chosen(store, short(2000)).await, [1600, 1500]);
+    assert_eq!(chosen(store, short(4300)).await, [1600, 1500, 1200]);
+    assert_eq!(chosen(store, short(4301)).await, [5000], "the short ones are too little");
+    assert_eq!(chosen(store, short(11_400)).await.len(), 6, "all are needed");
 }
 
 pub(super) async fn largest_first(store: &impl WalletStore) {

@@ -114,7 +114,8 @@ pub(super) const CLAIM: u64 = 7;
 pub(super) fn outgoing(payee: &str, satoshis: u64) -> Reserve {
     let purpose = to_payee(payee);
     let spending = Spending { satoshis, output_bytes: 34, fee_rate: 0 };
-    Reserve { purpose, spending, idempotency: None, claim: CLAIM, now: at(5) }
+    let prefers_short = false;
+    Reserve { purpose, spending, prefers_short, idempotency: None, claim: CLAIM, now: at(5) }
 }
 
 /// Reserves coins for a payment that was not made before.

@@ -26,7 +26,7 @@ use super::*;
 async fn notice_all(store: &impl WalletStore, transactions: &[Transaction], place: &ShownPlace) {
     let noticed = |transaction: &Transaction| {
         let (transaction, place) = (transaction.into(), place.clone());
-        Noticed { transaction, place, came_at: at(1) }
+        Noticed { transaction, place, came_at: at(1), ancestry: Vec::new() }
     };
     let shown = transactions.iter().map(noticed).collect();
     store.execute(Notice { shown, now: at(1) }).await.unwrap();

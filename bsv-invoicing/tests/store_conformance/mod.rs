@@ -280,6 +280,8 @@ pub(crate) async fn run<P: Place>() {
     reservations::many_claims::<P>().await;
     check::<P>("the smallest coin that suffices is spent", coins::smallest_single).await;
     check::<P>("strangers' unconfirmed coins are spent last", coins::sure_ones_first).await;
+    check::<P>("coins of long transactions are spent last where asked", coins::long_ones_last)
+        .await;
     check::<P>("as few coins as possible, the largest first", coins::largest_first).await;
     check::<P>("the best of many coins of similar amounts is found", coins::compared).await;
     check::<P>("a coin that is not worth its own fee is not used", coins::dust).await;

@@ -312,7 +312,7 @@ impl Model {
         let spendable = self.spendable();
         let spending = Spending { satoshis, output_bytes: 34, fee_rate };
         let purpose = to_payee(self.transactions.len());
-        let new = Reserve { purpose, spending, idempotency: None, claim: CLAIM, now };
+        let new = Reserve { purpose, spending, now, ..outgoing("", 1) };
         match store.reserve(new.clone()).await {
             Ok(Reserved::Now(reservation)) => {
                 let coins = &reservation.selection.coins;

@@ -51,7 +51,8 @@ pub(super) async fn notice(
     place: ShownPlace,
     s: u64,
 ) {
-    let noticed = Noticed { transaction: transaction.into(), place, came_at: at(s) };
+    let noticed =
+        Noticed { transaction: transaction.into(), place, came_at: at(s), ancestry: Vec::new() };
     store.execute(Notice { shown: vec![noticed], now: at(s) }).await.unwrap();
 }
 

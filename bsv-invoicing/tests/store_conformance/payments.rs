@@ -2,7 +2,7 @@
 
 use bsv_invoicing::InvoiceState;
 use bsv_invoicing::ledger::queries::GetAncestors;
-use bsv_invoicing::ledger::{Offer, Offered, Reserve};
+use bsv_invoicing::ledger::{Offer, Offered, RefuseByPayee, Reserve};
 use bsv_invoicing::receiving::IncomingState;
 use bsv_invoicing::sending::{OutgoingPayment, OutgoingState, Posting};
 use bsv_invoicing::store::WalletStore;
@@ -300,6 +300,9 @@ pub(super) async fn paid_out(store: &impl WalletStore) {
     assert_eq!(left, Posting::default(), "nothing is left to be sent");
     let again = store.refuse_by_payee(1, "no", at(8)).await.unwrap();
     assert_eq!(again, agreed, "what was agreed to may be mined");
+    let reason = "no".to_owned();
+    let unclear = RefuseByPayee { payment: 1, reason, is_absent: false, now: at(8) };
+    assert_eq!(store.execute(unclear).await.unwrap(), agreed, "nor is it cancelled then");
     store.see(transaction_of(store, 1).await, at(9)).await.unwrap();
     let settled = store.outgoing(1).await.unwrap().unwrap().0;
     assert_eq!((settled.state, settled.memo.as_str()), (OutgoingState::Settled, "thanks"));

@@ -32,7 +32,8 @@ pub(super) async fn late_proofs(store: &impl WalletStore) {
     };
     let noticing = |reorganisations| {
         let place = ShownPlace::Block(checked(reorganisations));
-        let noticed = Noticed { transaction: (&second).into(), place, came_at: at(3) };
+        let noticed =
+            Noticed { transaction: (&second).into(), place, came_at: at(3), ancestry: Vec::new() };
         store.execute(Notice { shown: vec![noticed], now: at(3) })
     };
     store.execute(FollowReorganisation).await.unwrap();
@@ -219,7 +220,12 @@ pub(super) async fn paid_by_two_blocks(store: &impl WalletStore) {
     store.forget_block(proof(7).block, at(4)).await.unwrap();
     let reorganised = |transaction: &Transaction, height, s| {
         let place = ShownPlace::Block(CheckedProof { proof: proof(height), reorganisations: 1 });
-        let noticed = Noticed { transaction: transaction.into(), place, came_at: at(s) };
+        let noticed = Noticed {
+            transaction: transaction.into(),
+            place,
+            came_at: at(s),
+            ancestry: Vec::new(),
+        };
         store.execute(Notice { shown: vec![noticed], now: at(s) })
     };
     reorganised(&third, 7, 4).await.unwrap();

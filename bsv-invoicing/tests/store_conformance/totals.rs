@@ -48,7 +48,7 @@ pub(super) async fn many(store: &impl WalletStore) {
     let all: Vec<Transaction> = singles.chain([wide]).collect();
     let noticed = |(transaction, place): (&Transaction, _)| {
         let transaction = transaction.into();
-        Noticed { transaction, place, came_at: at(2) }
+        Noticed { transaction, place, came_at: at(2), ancestry: Vec::new() }
     };
     let shown = all.iter().map(|it| noticed((it, block(7)))).collect();
     store.execute(Notice { shown, now: at(2) }).await.unwrap();

@@ -24,6 +24,7 @@ pub(crate) async fn run_unchanged(store: &impl WalletStore, commits: impl Fn() -
         transaction: (&paying_invoices(&[(1, 5)], salt)).into(),
         place: place.clone(),
         came_at: at(1),
+        ancestry: Vec::new(),
     };
     let wait = || (0..WAITING).map(|salt| noticed(salt, &waiting));
     let notice = Notice { shown: wait().collect(), now: at(1) };

@@ -80,6 +80,7 @@ fn payment() -> Noticed {
         transaction: (&transaction).into(),
         place: ShownPlace::Block(checked),
         came_at: Timestamp::of_system(),
+        ancestry: Vec::new(),
     }
 }
 

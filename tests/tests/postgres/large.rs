@@ -50,7 +50,8 @@ fn mined(proof: Proof) -> ShownPlace {
 }
 
 async fn notice(store: &PostgresWalletStore, transaction: &EncodedTransaction, place: ShownPlace) {
-    let noticed = Noticed { transaction: transaction.clone(), place, came_at: now() };
+    let noticed =
+        Noticed { transaction: transaction.clone(), place, came_at: now(), ancestry: Vec::new() };
     store.execute(Notice { shown: vec![noticed], now: now() }).await.unwrap();
 }
 
@@ -111,6 +112,7 @@ async fn blocks_with_very_many_transactions_leave_the_chain() {
             transaction: paying(1, u32::try_from(number).unwrap()),
             place: mined(block.clone()),
             came_at: now(),
+            ancestry: Vec::new(),
         };
         let shown = (first..first + 1_000).map(noticed).collect();
         store.execute(Notice { shown, now: now() }).await.unwrap();

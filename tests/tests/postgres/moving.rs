@@ -33,7 +33,7 @@ fn long(version: i32, came_at: Timestamp) -> Noticed {
     let transaction =
         Transaction { version, inputs: Vec::new(), outputs: outputs.to_vec(), lock_time: 0 };
     let place = ShownPlace::Mempool(Sighting::judged(true));
-    Noticed { transaction: (&transaction).into(), place, came_at }
+    Noticed { transaction: (&transaction).into(), place, came_at, ancestry: Vec::new() }
 }
 
 /// More rows than are copied at once, some of them with every column.

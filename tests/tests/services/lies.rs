@@ -103,7 +103,7 @@ fn silent_payments_end() {
     wait_until("the claim ends", || states() == ["in-flight", "refused"]);
     clock.set(&stall.counter.shop.site, DAY + 60);
     stall.counter.node.mine(1);
-    wait_until("a day has passed", || states()[0] == "refused");
+    wait_until("a day has passed", || stall.payment_state(&proven) == "refused");
 }
 
 #[test]

@@ -3,9 +3,15 @@
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
+use bsv_invoicing::dpp::Payment;
+use bsv_tests::ancestry::previous_outputs;
 use bsv_tests::payee::{Answer, Payee, go_dpp_terms, output};
-use bsv_tests::purse::{knows, send};
+use bsv_tests::purse::{FEE, knows, send};
+use bsv_tests::services::Mood;
+use bsv_tests::{Bill, Client, Purse};
+use bsv_tx::{Beef, ExtendedTransaction, Script, TxOut};
 use serde_json::{Value, json};
 
 use super::stall::Stall;
@@ -72,6 +78,60 @@ fn a_payee_without_a_node_gets_the_ancestors_that_it_asks_for() {
     assert_eq!(other.state(&bill), "paid");
 }
 
+/// Gives a shop a coin that a block holds, from a transaction with so many further bytes.
+fn give_coin(stall: &Stall, satoshis: u64, further: usize) {
+    let (node, shop) = (&stall.counter.node, &stall.counter.shop);
+    let purse = Purse::filled(node, 1, satoshis + FEE + 110 * (1_000 + further as u64) / 1_000);
+    stall.wait_for_tip();
+    let id = shop.invoice(satoshis);
+    let mut outputs = Bill::at(&shop.payment_url(&id)).outputs();
+    let data = [&[0x00, 0x6a][..], &vec![0x00; further]].concat();
+    outputs.push(TxOut { satoshis: 0, locking_script: Script::from_bytes(data) });
+    let transaction = purse.spend_all(&[purse.coin()], outputs);
+    wait_until("services have taken it", || stall.post(&id, &transaction).status == 201);
+    node.mine(1);
+    wait_until("a block holds the coin", || stall.confirmations(&id) == 1);
+}
+
+fn asking_for_ancestors() -> Payee {
+    let mut terms = go_dpp_terms(&[output(5_000)]);
+    terms["ancestryRequired"] = json!(true);
+    Payee::asking(&terms)
+}
+
+#[test]
+fn what_is_too_long_for_a_payee_is_not_recorded_and_comes_last() {
+    let stall = Stall::with(0, json!({ "minedBlocks": 1 }));
+    let shop = &stall.counter.shop;
+    give_coin(&stall, 20_000, 6_000_000);
+    let payee = asking_for_ancestors();
+    let detail = check_problem(&shop.pay(&payee.url()), 422, "no-beef", "a long ancestor");
+    assert!(detail.contains("payees read 10000000 at most"), "{detail}");
+    assert_eq!((shop.outgoing(), payee.requests("POST").len()), (vec![], 0));
+    assert_eq!(shop.get("/api/v1/balance/details")["reserved"], 0);
+    // The smallest coin that suffices is the long one's.
+    give_coin(&stall, 25_000, 0);
+    let paid = shop.pay(&payee.url());
+    assert_eq!(paid.status, 200, "{}", paid.body);
+}
+
+#[test]
+fn services_are_not_asked_about_own_payments_while_a_payee_waits() {
+    let stall = Stall::with_one_coin();
+    let shop = &stall.counter.shop;
+    let payees = [(); 4].map(|()| asking_for_ancestors());
+    for payee in &payees[..3] {
+        let paid = shop.pay(&payee.url());
+        assert_eq!(paid.status, 200, "{}", paid.body);
+    }
+    stall.service.be(Mood { delay: Duration::from_secs(60), ..Mood::default() });
+    let paid = shop.pay(&payees[3].url());
+    assert_eq!(paid.status, 200, "{}", paid.body);
+    let posted = Payment::from_json(&payees[3].requests("POST")[0].body).unwrap();
+    let beef = Beef::from_bytes(&posted.transaction).unwrap();
+    assert_eq!(beef.unmined_ancestors().count(), 3);
+}
+
 fn payee() -> Payee {
     let payee = Payee::asking(&go_dpp_terms(&[output(5_000)]));
     payee.on_post(|_| Answer::json(422, &json!({ "error": 1, "memo": "sold out" })));
@@ -105,6 +165,34 @@ fn a_refused_payment_is_taken_back_and_the_next_one_excludes_it() {
     node.mine(1);
     wait_until("a block holds both", || shop.outgoing_states() == ["settled", "cancelled"]);
     shop.site.cli_ok(&["books", "verify"]);
+}
+
+#[test]
+fn a_refused_payment_that_the_network_shows_a_moment_later_is_answered() {
+    let stall = Stall::with_one_coin();
+    let (node, shop, service) = (&stall.counter.node, &stall.counter.shop, &stall.service);
+    let payee = payee();
+    service.be(Mood { delay: Duration::from_millis(500), ..Mood::default() });
+    thread::scope(|scope| {
+        let paying = scope.spawn(|| shop.pay(&payee.url()));
+        wait_until("the payment", || !payee.requests("POST").is_empty());
+        let payment = payee.paid_with();
+        let path = format!("/tx/{}", payment.txid());
+        let questions =
+            || service.requests("GET").iter().filter(|it| it.path.ends_with(&path)).count();
+        // The wallet looks for it before it records the refusal, and again before it cancels it.
+        wait_until("the second question", || questions() == 2);
+        service.be(Mood::default());
+        let extended = ExtendedTransaction::new(payment.clone(), previous_outputs(node, &payment));
+        let headers = [("Content-Type", "application/octet-stream")];
+        let client = Client::new(&service.address());
+        let taken = client.send("POST", "/tx", &headers, &extended.unwrap().to_bytes());
+        assert_eq!(taken.status, 202, "{}", taken.body);
+        let paid = paying.join().unwrap();
+        assert_eq!(paid.status, 200, "{}", paid.body);
+        assert_eq!(shop.outgoing_states(), ["settled"]);
+        assert_eq!(node.call("getrawmempool", json!([])), json!([payment.txid().to_string()]));
+    });
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A shop without a node of its own is paid through services.
 
-use bsv_tests::ancestry::previous_outputs;
-use bsv_tests::purse::{FEE, knows};
+use bsv_tests::ancestry::{beef, bump, previous_outputs};
+use bsv_tests::purse::{FEE, knows, send};
 use bsv_tests::rival::Rival;
 use bsv_tests::services::{Mood, Path, Word};
 use bsv_tests::{Node, Service};
-use bsv_tx::ExtendedTransaction;
+use bsv_tx::{Ancestry, Beef, BeefVersion, ExtendedTransaction, Transaction};
 use serde_json::{Value, json};
 
 use super::stall::{Stall, site};
@@ -45,6 +45,70 @@ fn nobody_says_mined_without_a_path_that_holds() {
         stall.counter.node.mine(1);
         wait_until("the right path has come", || stall.state(&id) == "paid");
     }
+}
+
+/// A transaction with its own Merkle path, and nothing else.
+fn proven(node: &Node, transaction: &Transaction) -> Vec<u8> {
+    let bumps = vec![bump(node, &transaction.txid())];
+    let ancestry = Ancestry { bumps, ..Ancestry::default() };
+    Beef::new(BeefVersion::V1, transaction.clone(), ancestry).unwrap().to_bytes()
+}
+
+#[test]
+fn a_payment_that_its_payer_proves_to_be_mined_is_taken_although_no_service_knows_it() {
+    let stall = Stall::with(3, json!({ "minedBlocks": 1 }));
+    let (node, purse) = (&stall.counter.node, &stall.counter.purse);
+    let (id, bill) = stall.counter.bill();
+    let payments = [(); 2].map(|()| purse.spend(&[purse.coin()], bill.outputs(), FEE));
+    payments.iter().for_each(|payment| send(node, payment));
+    node.mine(1);
+    stall.wait_for_tip();
+    // The second one comes although the invoice is paid by then.
+    for payment in &payments {
+        for _ in 0..2 {
+            let reply = post_transaction(&stall.counter, &id, proven(node, payment));
+            check_taken(&reply, payment, "mined", "a proof");
+        }
+        wait_until("its block is deep enough", || stall.state(&id) == "paid");
+    }
+    assert_eq!(stall.counter.shop.balance(), 2 * PRICE);
+    // The services know this one, but do not show its path.
+    stall.service.be(Mood { path: Path::Missing, ..Mood::default() });
+    let (id, transaction) = stall.payment();
+    check_taken(&stall.post(&id, &transaction), &transaction, "accepted", "BEEF");
+    node.mine(1);
+    stall.wait_for_tip();
+    let reply = post_transaction(&stall.counter, &id, proven(node, &transaction));
+    check_taken(&reply, &transaction, "mined", "a later proof");
+}
+
+#[test]
+fn ancestors_that_pay_the_shop_are_recorded_with_the_payment_that_brings_them() {
+    let stall = Stall::with(2, json!({ "minedBlocks": 1 }));
+    let (node, purse) = (&stall.counter.node, &stall.counter.purse);
+    for is_mined in [false, true] {
+        let (first, bill) = stall.counter.bill();
+        let parent = purse.spend(&[purse.coin()], bill.outputs(), FEE);
+        if is_mined {
+            send(node, &parent);
+            node.mine(1);
+            stall.wait_for_tip();
+        }
+        assert_eq!(stall.counter.shop.payments(&first), Vec::<Value>::new());
+        let (second, bill) = stall.counter.bill();
+        let payment = purse.spend(&purse.coins_of(&parent), bill.outputs(), FEE);
+        let unmined = if is_mined { vec![] } else { vec![parent.clone()] };
+        let beef = beef(node, BeefVersion::V1, &payment, &unmined);
+        let reply = post_transaction(&stall.counter, &second, beef.to_bytes());
+        check_taken(&reply, &payment, "accepted", "with its parent");
+        assert_eq!(stall.state(&second), "paid");
+        let payments = stall.counter.shop.payments(&first);
+        assert_eq!(payments[0]["txid"], parent.txid().to_string());
+        assert_eq!(payments[0]["state"], if is_mined { "mined" } else { "waiting" });
+        // Until then nobody has said anything about the parent itself.
+        wait_until("services tell of it", || stall.state(&first) == "paid");
+    }
+    stall.counter.shop.site.cli_ok(&["books", "verify"]);
 }
 
 #[test]
@@ -104,9 +168,14 @@ fn what_cannot_be_shown_is_refused_or_waits_for_its_block() {
     let (id, transaction) = stall.payment();
     let mut spent = previous_outputs(node, &transaction);
     spent[0].satoshis += 1;
-    let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
+    let extended = ExtendedTransaction::new(transaction.clone(), spent.clone()).unwrap();
     let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
     check_problem(&reply, 422, "unknown-inputs", "a wrong amount");
+    // Amounts are judged before signatures, which take time.
+    spent[0].satoshis -= FEE + 1;
+    let extended = ExtendedTransaction::new(transaction.clone(), spent).unwrap();
+    let reply = post_transaction(&stall.counter, &id, extended.to_bytes());
+    check_problem(&reply, 422, "fee-too-low", "no fee, and no signature for it");
     // A signature that does not hold.
     let mut forged = transaction.clone();
     forged.outputs[0].satoshis += 1;
@@ -145,7 +214,7 @@ fn a_payment_with_a_rival_counts_by_its_block_whatever_others_say() {
             stall.service.be(Mood::default());
             // The rival is remembered though nobody tells of it.
             let again = stall.post(&id, &transaction);
-            check_problem(&again, 422, "payment-waiting", "a rival that was told");
+            check_problem(&again, 503, "payment-outcome-unknown", "a rival that was told");
             assert_eq!(stall.state(&id), "pending");
         } else {
             // The second one is not asked, since the first one has the payment.

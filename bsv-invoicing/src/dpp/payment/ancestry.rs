@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use crate::dpp::json::{self, HexBytes};
 
 /// A transaction together with its ancestors, in one form. Ancestors are read if they are BEEF in
-/// hexadecimal digits. Payers of other times send other forms, which are ignored.
+/// hexadecimal digits. Payers of other times send other forms, which are ignored, as are ancestors that
+/// are not complete.
 pub(super) fn with_ancestry(
     transaction: Vec<u8>,
     ancestry: Option<&RawValue>,
@@ -18,10 +19,16 @@ pub(super) fn with_ancestry(
     };
     // The receiver says what is wrong with a transaction that cannot be read.
     let Ok(formed) = FormedTransaction::from_bytes(&transaction) else { return Ok(transaction) };
-    let beef = Beef::from_bytes(&ancestry)?;
-    match beef.subject_txid() == formed.transaction().txid() {
-        true => Ok(ancestry),
-        false => Ok(beef.followed_by(formed.into_transaction())?.to_bytes()),
+    let whole = Beef::from_bytes(&ancestry).and_then(|beef| {
+        match beef.subject_txid() == formed.transaction().txid() {
+            true => Ok(ancestry),
+            false => Ok(beef.followed_by(formed.into_transaction())?.to_bytes()),
+        }
+    });
+    match whole {
+        // The receiver may have what is missing, or not need it.
+        Err(BeefError::ParentNotBefore { .. }) => Ok(transaction),
+        whole => whole,
     }
 }
 

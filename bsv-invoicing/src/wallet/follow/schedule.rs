@@ -446,6 +446,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_open_payment_by_the_wallet_is_asked_about_within_seconds() {
+        let mut world = World::new(3);
+        let record = &mut world.followed[1].record;
+        (record.purpose, record.state) = (Purpose::Outgoing(1), TransactionState::Offered);
+        world.round(true, &[]).await;
+        world.rounds(200).await;
+        assert_eq!(world.asked[1], [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        assert_eq!(world.asked[0], [0, 60, 180], "a payment to the wallet");
+        // Once the network has it, it is like the others.
+        world.followed[1].record.state = TransactionState::Seen;
+        world.round(true, &[]).await;
+        let asked = world.asked[1].len();
+        world.rounds(59).await;
+        assert_eq!(world.asked[1].len(), asked);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn sources_that_tell_of_changes_are_not_asked_without_a_reason() {
         let mut world = World::new(10);
         world.is_heard = true;

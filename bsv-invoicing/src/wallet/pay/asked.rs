@@ -72,7 +72,8 @@ impl Wallet {
         let purpose = OutgoingPurpose::Url(url.to_string());
         let plan = Plan::new(purpose, terms_outputs(&received), fee_rate);
         check_limit(plan.spending.needed(1), Some(self.settings.pay_limit))?;
-        let plan = Plan { expires_at: Some(expires_at), idempotency, ..plan };
+        let prefers_short = terms.wants_ancestry;
+        let plan = Plan { prefers_short, expires_at: Some(expires_at), idempotency, ..plan };
         Ok(Asked { plan, terms: received, posting_url, expires_at })
     }
 }

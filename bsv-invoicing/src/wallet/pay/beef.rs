@@ -1,9 +1,11 @@
 //! Payments by the wallet as BEEF, for payees whose wallets accept that.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bsv_network::{MinedIn, NetworkSource};
 use bsv_tx::{Ancestry, Beef, BeefError, BeefVersion, Bump, Transaction, Txid};
+use tokio::time::timeout;
 
 use crate::dpp::Terms;
 use crate::error::Error;
@@ -13,6 +15,9 @@ use crate::store::WalletStore;
 use crate::wallet::Wallet;
 use crate::wallet::shown::check_proof;
 use crate::wallet::sources::away;
+
+/// How long the ancestors of a new payment may be looked for. Its coins are reserved meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Wallet {
     /// The transaction of a payment by the wallet as Atomic BEEF. It holds the ancestors back to
@@ -53,7 +58,13 @@ impl Archive<'_> {
         if !terms.wants_ancestry {
             return Ok(None);
         }
-        let ancestry = self.ancestry(payment).await?;
+        let ancestry = timeout(PATIENCE, self.ancestry(payment)).await;
+        let too_slow = |_| {
+            let seconds = PATIENCE.as_secs();
+            let reason = format!("the payment's ancestors were not found within {seconds} seconds");
+            Error::NetworkAway(reason)
+        };
+        let ancestry = ancestry.map_err(too_slow)??;
         Ok(Some(Beef::new(BeefVersion::V1, payment.clone(), ancestry)?))
     }
 
@@ -76,7 +87,7 @@ impl Archive<'_> {
             let transaction = match own {
                 Some((_, _, Some(transaction))) => transaction,
                 _ => {
-                    let missing = || Error::NoBeef(format!("the network does not have {txid}"));
+                    let missing = || Error::NoBeef(format!("{txid} was not found"));
                     self.source.transaction(&txid).await.map_err(away)?.ok_or_else(missing)?
                 }
             };
@@ -104,6 +115,8 @@ impl Archive<'_> {
     async fn bump(&self, txid: &Txid, own: Option<&Own>) -> Result<Option<Bump>, Error> {
         let mined = match self.own_proof(own).await? {
             Some(mined) => Some(mined),
+            // Whoever follows the wallet's transactions asks services about them.
+            None if own.is_some() && self.source.takes_extended() => None,
             None => self.source.mined_in(txid).await.map_err(away)?,
         };
         let Some(mined) = mined else { return Ok(None) };

@@ -90,16 +90,24 @@ impl Wallet {
         let is_absent = source.blind_spot().await.map_err(unknown)?.is_none();
         let (text, now) = (reason.to_owned(), self.now());
         let refuse = RefuseByPayee { payment: number, reason: text, is_absent, now };
-        let payment = self.store.execute(refuse).await?;
-        if !matches!(payment.state, OutgoingState::Refused | OutgoingState::Cancelling) {
-            // The payee has agreed at another time, which another process has recorded.
-            return Ok(payment);
+        let mut payment = self.store.execute(refuse).await?;
+        if payment.state == OutgoingState::Cancelling && !is_absent {
+            match self.cancel_alone(number).await {
+                Ok(cancelled) => payment = cancelled,
+                // Following the payment tries again.
+                Err(error) => {
+                    tracing::warn!("payment {number} is refused and not cancelled yet: {error}");
+                }
+            }
         }
-        if !is_absent && let Err(error) = self.cancel_alone(number).await {
-            // Following the payment tries again.
-            tracing::warn!("payment {number} is refused and could not be cancelled: {error}");
+        match payment.state {
+            OutgoingState::Refused | OutgoingState::Cancelling | OutgoingState::Cancelled => {
+                let reason = format!("the payee refuses the payment: {reason}");
+                Err(Error::PayeeRefuses(reason))
+            }
+            // The network has it after all, or the payee has agreed at another time.
+            _ => Ok(payment),
         }
-        Err(Error::PayeeRefuses(format!("the payee refuses the payment: {reason}")))
     }
 
     /// Gives the node a transaction that has no payee to ask, or to which the payee has agreed. The

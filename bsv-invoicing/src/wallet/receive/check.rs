@@ -17,6 +17,16 @@ use crate::model::settlement::Received;
 use crate::wallet::Wallet;
 use crate::wallet::sources::away;
 
+/// A payment that was checked.
+#[derive(Default)]
+pub(super) struct Checked {
+    /// What is offered before it: its encoded ancestors, parents before their children. With services, what
+    /// its payer has sent, if that was more than the transaction.
+    pub(super) ancestors: Vec<u8>,
+    /// Whether it is certain that all coins that it spends exist, and that its signatures are theirs.
+    pub(super) are_coins_known: bool,
+}
+
 impl Wallet {
     /// The command for a payment with this transaction, if it can be offered to the network. A
     /// payment that the network already has is recorded, whatever it pays and whenever it comes.
@@ -30,13 +40,15 @@ impl Wallet {
         in_flight: Option<Txid>,
     ) -> Result<Offer, Error> {
         let transaction = posted.transaction();
+        let source = &self.sources()?.receiving;
         let receipts = self.receipts(&standing.invoice, transaction)?;
-        let ancestors = match self.check(standing, posted, &receipts, in_flight).await {
-            Ok(ancestors) => ancestors,
+        let checked = match self.check(standing, posted, &receipts, in_flight).await {
+            Ok(checked) => checked,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
+            Err(_) if self.payers_proof(source, posted).await?.is_some() => None,
             Err(refusal) => {
-                match self.sources()?.receiving.place(&transaction.txid()).await {
+                match source.place(&transaction.txid()).await {
                     Ok(Place::Unmined | Place::Mined(_)) => None,
                     Ok(Place::Nowhere | Place::Disputed) => {
                         return Err(refusal);
@@ -47,13 +59,21 @@ impl Wallet {
                 }
             }
         };
+        let is_known = checked.is_none();
+        let Checked { ancestors, are_coins_known } = checked.unwrap_or_else(|| Checked {
+            ancestors: match posted {
+                FormedTransaction::Beef(_) if source.takes_extended() => posted.to_bytes(),
+                _ => Vec::new(),
+            },
+            are_coins_known: false,
+        });
         Ok(Offer {
             invoice: standing.invoice.number,
             transaction: transaction.into(),
-            is_known: ancestors.is_none(),
-            may_have_rivals: !self.sources()?.receiving.excludes_rivals(),
-            are_coins_known: true,
-            ancestors: ancestors.unwrap_or_default(),
+            is_known,
+            may_have_rivals: !source.excludes_rivals(),
+            are_coins_known,
+            ancestors,
             receipts,
             refund_to: refund_to.map(str::to_owned),
             claim: self.next_claim(),
@@ -62,16 +82,15 @@ impl Wallet {
         })
     }
 
-    /// Checks a payment as far as that is possible before it is offered to the network. Returns the
-    /// ancestors to offer before it, encoded, parents before their children. `None` if the network
-    /// already has it.
+    /// Checks a payment as far as that is possible before it is offered to the network. `None` if the
+    /// network already has it.
     async fn check(
         &self,
         PaymentStanding { invoice, received, .. }: &PaymentStanding,
         posted: &FormedTransaction,
         receipts: &[NewReceipt],
         in_flight: Option<Txid>,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    ) -> Result<Option<Checked>, Error> {
         let transaction = posted.transaction();
         match in_flight {
             None => self.check_payable(invoice)?,
@@ -81,17 +100,20 @@ impl Wallet {
         }
         self.check_outputs(invoice, *received, receipts)?;
         if in_flight.is_some() {
-            return Ok(Some(Vec::new()));
+            return Ok(Some(Checked::default()));
         }
         let source = &self.sources()?.receiving;
         check_final(source, transaction).await?;
         match posted {
-            _ if source.takes_extended() => self.check_here(source, posted).await.map(Some),
-            FormedTransaction::Beef(beef) => self.check_beef(source, beef).await,
+            _ if source.takes_extended() => self.check_here(source, posted).await,
+            FormedTransaction::Beef(beef) => {
+                let ancestors = self.check_beef(source, beef).await?;
+                Ok(ancestors.map(|ancestors| Checked { ancestors, are_coins_known: true }))
+            }
             FormedTransaction::Raw(_) | FormedTransaction::Extended(_) => {
                 let unsent = Unsent::only(transaction);
                 unsent.check(source, &self.mempool_entries, self.demand()).await?;
-                Ok(Some(Vec::new()))
+                Ok(Some(Checked { ancestors: Vec::new(), are_coins_known: true }))
             }
         }
     }

@@ -16,7 +16,7 @@ const KEYS_AT_ONCE: u32 = 1000;
 
 impl Wallet {
     /// Watches all keys of the backlog. Returns how often that was done since the wallet was opened.
-    pub(super) async fn watch_backlog(&self) -> Result<u64, Error> {
+    pub(in crate::wallet) async fn watch_backlog(&self) -> Result<u64, Error> {
         let mut times = self.watching.backlog.lock().await;
         while let Some((from, end)) = self.store.get(GetWatchBacklog).await? {
             let until = from.index.saturating_add(KEYS_AT_ONCE).min(end);

@@ -215,7 +215,7 @@ impl Wallet {
                 txids.insert(transaction.txid);
                 let place = ShownPlace::Block(CheckedProof { proof, reorganisations });
                 let transaction = Arc::unwrap_or_clone(transaction);
-                shown.push(Noticed { transaction, place, came_at });
+                shown.push(Noticed { transaction, place, came_at, ancestry: Vec::new() });
             }
         }
         if shown.is_empty() {
