@@ -142,6 +142,7 @@ fn a_flood_of_callbacks_is_no_flood_of_questions() {
         ("Bearer", "token-missing"),
         ("Bearer x", "token-invalid"),
         (&*format!("{token}0"), "token-invalid"),
+        (&*format!("Bearer {}", "0".repeat(64)), "token-invalid"),
         (&token[..token.len() - 1], "token-invalid"),
     ] {
         check_problem(&stall.call_back(token, &forged(&txid)), 401, code, token);
