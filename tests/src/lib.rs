@@ -37,6 +37,7 @@ pub mod rows;
 pub mod services;
 pub mod site;
 pub mod sockets;
+pub mod source;
 pub mod stream;
 pub mod terminal;
 pub mod till;

@@ -1,5 +1,6 @@
 //! A real node on its own network.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::future::Future;
 use std::io::{self, Read, Write};
@@ -7,9 +8,8 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::mpsc;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,20 @@ pub struct Node {
     blocking_rpc: NodeRpc,
 }
 
+/// How to reach a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoints {
+    pub(crate) rpc: NodeSettings,
+    /// Host and port for its peers.
+    pub(crate) peer: String,
+}
+
+/// The nodes of this process by their RPC ports, also those that were stopped.
+pub(crate) fn endpoints() -> MutexGuard<'static, BTreeMap<u16, Endpoints>> {
+    static ENDPOINTS: Mutex<BTreeMap<u16, Endpoints>> = Mutex::new(BTreeMap::new());
+    ENDPOINTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Node {
     /// Starts a node and waits until it answers.
     ///
@@ -99,7 +113,10 @@ impl Node {
         loop {
             let mut node = Self::prepare(directory(), settings);
             match node.launch() {
-                Ok(()) => return node,
+                Ok(()) => {
+                    endpoints().insert(node.port, node.endpoints());
+                    return node;
+                }
                 Err(error) if error.is_port_taken() && attempts < START_ATTEMPTS => attempts += 1,
                 Err(error) => node.start_failed(&error),
             }
@@ -218,6 +235,10 @@ impl Node {
         self.settings.clone()
     }
 
+    fn endpoints(&self) -> Endpoints {
+        Endpoints { rpc: self.settings(), peer: format!("{}:{}", self.host, self.peer_port) }
+    }
+
     /// The file that a node without a password writes at each start.
     pub fn cookie_file(&self) -> PathBuf {
         self.directory().join(COOKIE_FILE)
@@ -298,6 +319,7 @@ impl Drop for Node {
     /// Kills a node whose directory is removed as well: a clean stop would only cost two seconds.
     /// Stops any other in order, since a node that is killed may lose blocks.
     fn drop(&mut self) {
+        endpoints().remove(&self.port);
         match (&self.directory, self.running.take()) {
             (Directory::Temporary(_), Some(running)) => running.kill(),
             (Directory::Kept(_), Some(running)) => {

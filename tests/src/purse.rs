@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::http::{Client, Reply};
 use crate::node::Node;
+use crate::source;
 
 /// Mined coins of one key.
 #[derive(Debug)]
@@ -184,7 +185,17 @@ impl Bill {
 
     /// The body that pays with a transaction, in the dialect of the terms.
     pub fn payment(&self, transaction: &Transaction) -> Vec<u8> {
-        self.received.payment(transaction, None, "")
+        let wants_ancestry = self.received.terms.wants_ancestry;
+        let ancestry = wants_ancestry.then(|| source::beef(transaction)).flatten();
+        let payment = self.received.payment(transaction, ancestry.as_ref(), "");
+        match self.received.dialect() {
+            // It has no other place for ancestors.
+            Dialect::Bip270 => {
+                let text = String::from_utf8(payment).unwrap();
+                text.replace(&transaction.to_hex(), &source::hex(transaction)).into_bytes()
+            }
+            Dialect::GoDpp | Dialect::Brc => payment,
+        }
     }
 
     /// Pays with a transaction, in the dialect of the terms.
@@ -208,12 +219,13 @@ impl Bill {
     }
 }
 
-/// Sends a transaction to a node.
+/// Sends a transaction to a node, and to the services in front of it if there are any.
 ///
 /// # Panics
-/// If it refuses, with its words.
+/// If the node refuses, with its words.
 pub fn send(node: &Node, transaction: &Transaction) {
     node.call("sendrawtransaction", json!([transaction.to_hex()]));
+    source::tell(node, transaction);
 }
 
 /// Whether a node has a transaction, in its mempool or in a block.

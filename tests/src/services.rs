@@ -14,11 +14,13 @@ mod push;
 use std::sync::Arc;
 use std::thread::sleep;
 
+use bsv_network::NodeSettings;
+use bsv_tx::Transaction;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use serde_json::Value;
 
 pub use self::mood::{Callbacks, Cut, HeaderPart, Mood, Path, Word};
-use self::network::Network;
+use self::network::{Network, Subscription};
 use self::push::Push;
 use crate::node::Node;
 use crate::payee::{Answer, Payee, Request};
@@ -34,6 +36,11 @@ pub struct Service {
 impl Service {
     /// Honest services in front of `node`.
     pub fn before(node: &Node) -> Self {
+        Self::of(node.settings())
+    }
+
+    /// Honest services in front of a node with these settings.
+    pub(crate) fn of(node: NodeSettings) -> Self {
         let network = Arc::new(Network::of(node));
         let push = Push::of(&network);
         let server = Payee::asking(&Value::Null);
@@ -85,6 +92,12 @@ impl Service {
     /// Sends this text to all open streams of events, like `event: gap`.
     pub fn say(&self, text: &str) {
         self.push.say(text);
+    }
+
+    /// Takes a transaction from somebody who does not want to be told of it.
+    pub(crate) fn take(&self, transaction: &Transaction) {
+        // What it thinks of it is told to those who ask.
+        let _ = self.network.submit(transaction, &Subscription::none());
     }
 
     /// The requests with this method so far.

@@ -19,6 +19,7 @@ use crate::node::Node;
 use crate::openapi;
 use crate::postgres::Postgres;
 use crate::sockets::ListeningSockets;
+use crate::source;
 
 /// The server of wallets that tests have in a database, though they do not ask for one. No test kills it.
 static POSTGRES: LazyLock<Postgres> = LazyLock::new(|| Postgres::start_with(&["fsync=off"]));
@@ -62,7 +63,8 @@ pub struct Server {
 
 impl Site {
     /// A new data directory, on regtest and without a node. Listeners take free ports. With the environment variable
-    /// `BSV_TEST_STORE=postgres` the wallets of all sites lie in databases of one server.
+    /// `BSV_TEST_STORE=postgres` the wallets of all sites lie in databases of one server, with
+    /// `BSV_TEST_SOURCE=services` they ask services in front of their nodes.
     pub fn new() -> Self {
         Self::with(json!({}))
     }
@@ -89,6 +91,7 @@ impl Site {
         {
             settings["wallet"]["store"] = json!({ "url": POSTGRES.fresh_url() });
         }
+        source::turn(&mut settings);
         Self { dir: dir_in_memory(), settings, prefix: Vec::new(), environment: Vec::new() }
     }
 
@@ -115,6 +118,37 @@ impl Site {
         settings.insert("rpcPort".to_owned(), json!(node.port));
         settings.insert("rpcUser".to_owned(), json!(node.user));
         settings.insert("rpcPassword".to_owned(), json!(node.password));
+        source::turn(&mut self.settings);
+    }
+
+    /// Has a block hold what the wallet has received, where it spends nothing else.
+    ///
+    /// # Panics
+    /// If the wallet does not learn of the block.
+    pub fn prove(&self, wallet: &Client) {
+        source::prove(&self.settings, wallet);
+    }
+
+    /// Waits until the wallet has the newest header, where it asks services. Nodes are asked for theirs.
+    ///
+    /// # Panics
+    /// If that takes too long.
+    pub fn wait_for_header(&self, wallet: &Client) {
+        source::wait_for_header(&self.settings, wallet);
+    }
+
+    /// What `books verify` finds in all blocks, or, where the wallet asks services, in those that it knows.
+    ///
+    /// # Panics
+    /// If it finds a difference.
+    pub fn verified_books(&self) -> Value {
+        let blocks: &[&str] = match self.settings["wallet"]["source"] == "services" {
+            true => &[],
+            false => &["--from-height", "0"],
+        };
+        let books = self.cli_json(&[&["books", "verify"], blocks].concat());
+        assert_eq!(books["differences"], json!([]), "{books}");
+        books
     }
 
     /// A site with the same settings on a copy of the data directory. The copy is in memory and has

@@ -34,6 +34,7 @@ mod money_restored;
 mod money_safe_mode;
 mod money_strict_node;
 mod money_undecided;
+mod needs_node;
 mod node_away;
 mod over_tls;
 mod pay_command_line;

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
-use bsv_network::{Mempool, NodeError, NodeRpc, OutputState, Submitted, TransactionPlace};
+use bsv_network::{
+    Mempool, NodeError, NodeRpc, NodeSettings, OutputState, Submitted, TransactionPlace,
+};
 use bsv_tx::{BlockHash, BlockHeader, Bump, MerkleBranch, Transaction, TxIn, TxOut, Txid};
 use serde_json::{Value, json};
 
 use super::mood::{HeaderPart, Mood, Path, Word};
-use crate::node::{Node, block_on, solve};
+use crate::node::{block_on, solve};
 use crate::payee::Request;
 
 /// How many blocks make a mined transaction immutable.
@@ -129,6 +131,11 @@ impl Refusal {
 }
 
 impl Subscription {
+    /// No wish.
+    pub(super) fn none() -> Self {
+        Self { dialect: Dialect::Arcade, url: None, token: None, is_full: false }
+    }
+
     /// The wish in the headers of a submission.
     pub(super) fn of(request: &Request, dialect: Dialect) -> Self {
         let header = |name: &str| request.header(name).map(str::to_owned);
@@ -138,9 +145,9 @@ impl Subscription {
 }
 
 impl Network {
-    pub(super) fn of(node: &Node) -> Self {
+    pub(super) fn of(node: NodeSettings) -> Self {
         Self {
-            rpc: NodeRpc::new(node.settings()),
+            rpc: NodeRpc::new(node),
             mood: Mutex::default(),
             rows: Mutex::default(),
             chain: Mutex::default(),
@@ -254,9 +261,9 @@ impl Network {
             // It is mined, or time-locked.
             Ok(Submitted::NotShown) if self.is_shown(transaction) => Ok(Fate::Given),
             Ok(Submitted::NotShown) => Ok(Fate::Kept),
+            Err(_) if self.is_shown(transaction) => Ok(Fate::Given),
             Err(error) => match error.verdict() {
                 None => Ok(Fate::Waiting),
-                Some(_) if self.is_shown(transaction) => Ok(Fate::Given),
                 Some(reason) => self.judge(transaction, reason),
             },
         }

@@ -1,8 +1,8 @@
-use bsv_tests::{Bill, Gate, Node, Purse, Reply, Site};
-use bsv_tx::Transaction;
+use bsv_tests::{Bill, Gate, Node, Purse, Reply, Site, source};
+use bsv_tx::{BlockHash, Transaction};
 use serde_json::{Value, json};
 
-use super::merchant::{Merchant, json_of};
+use super::merchant::{Merchant, json_of, wait_until};
 
 /// The satoshis of each coin of the payer.
 pub(crate) const COIN: u64 = 100_000;
@@ -51,9 +51,25 @@ impl Counter {
         self.shop.server.payments().post(&format!("/dpp/api/v1/payment/{id}"), body)
     }
 
-    /// Posts these bytes as the transaction of a payment.
+    /// Posts these bytes as the transaction of a payment, with its ancestors where the shop asks for them.
     pub(crate) fn post_bytes(&self, id: &str, transaction: &[u8]) -> Reply {
-        self.post(id, json!({ "rawTx": hex::encode(transaction) }).to_string())
+        let bytes = source::with_ancestors(transaction);
+        self.post(id, json!({ "rawTx": hex::encode(bytes) }).to_string())
+    }
+
+    /// Mines blocks, and waits until the shop knows of them where it asks services.
+    pub(crate) fn mine(&self, blocks: u32) -> Vec<BlockHash> {
+        let blocks = self.node.mine(blocks);
+        self.shop.site.wait_for_header(self.shop.server.wallet());
+        blocks
+    }
+
+    /// Mines a block, and waits until it holds all payments of these invoices.
+    pub(crate) fn mine_all(&self, ids: &[&str]) {
+        self.node.mine(1);
+        wait_until("all is mined", || {
+            ids.iter().all(|id| self.shop.payments(id).iter().all(|it| it["state"] == "mined"))
+        });
     }
 
     /// The ids of the transactions in the node's mempool.

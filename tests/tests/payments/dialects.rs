@@ -2,7 +2,7 @@
 
 use bsv_invoicing::dpp::Dialect;
 use bsv_tests::purse::FEE;
-use bsv_tests::{Bill, Reply};
+use bsv_tests::{Bill, Reply, source};
 use bsv_tx::{Script, Transaction, TxOut};
 use serde_json::{Value, json};
 
@@ -181,7 +181,7 @@ fn electrumsv_gets_its_terms_and_its_acknowledgement() {
     let refund = json!([{ "amount": 1, "script": counter.purse.script().to_hex() }]);
     let payment = json!({
         "merchantData": terms["merchantData"],
-        "transaction": transaction.to_hex(),
+        "transaction": source::hex(&transaction),
         "refundTo": refund,
         "memo": "",
     });
@@ -258,8 +258,9 @@ fn the_invoice_says_where_refunds_go_and_when_it_was_paid() {
         let before = counter.shop.get(&path);
         assert_eq!([&before["refundTo"], &before["paymentReceivedAt"]], [&Value::Null; 2]);
         let transaction = counter.purse.transaction_for(&bill);
-        assert_eq!(counter.post(&id, body(&transaction.to_hex()).to_string()).status, 201);
-        let mut other = body(&transaction.to_hex());
+        let hex = source::hex(&transaction);
+        assert_eq!(counter.post(&id, body(&hex).to_string()).status, 201);
+        let mut other = body(&hex);
         other["refundTo"] = json!("somewhere else");
         assert_eq!(counter.post(&id, other.to_string()).status, 201);
 

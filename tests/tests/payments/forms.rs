@@ -2,15 +2,17 @@
 
 use bsv_tests::ancestry::{beef, previous_outputs};
 use bsv_tests::purse::send;
-use bsv_tests::{Node, Reply};
+use bsv_tests::{Node, Reply, source};
 use bsv_tx::{BeefVersion, ExtendedTransaction, Transaction};
 use serde_json::json;
 
 use super::counter::{Counter, PRICE, check_problem};
 use super::merchant::json_of;
 
-/// Posts a transaction, in any form, to the route that pages use.
+/// Posts a transaction, in any form, to the route that pages use. A raw one has its ancestors where the shop asks for
+/// them.
 pub(crate) fn post_transaction(counter: &Counter, id: &str, body: impl AsRef<[u8]>) -> Reply {
+    let body = source::with_ancestors(body.as_ref());
     counter.shop.server.payments().post(&format!("/pay/{id}/transaction"), body)
 }
 
@@ -57,7 +59,7 @@ fn a_transaction_is_posted_in_any_form_as_bytes_digits_or_json() {
             counter.check_paid(&id, &transaction);
             check_taken(&post(), &transaction, "accepted", "once more");
             if number == 0 {
-                counter.node.mine(1);
+                counter.mine(1);
                 super::merchant::wait_until("it is mined", || {
                     counter.shop.payments(&id)[0]["state"] == "mined"
                 });
@@ -108,7 +110,7 @@ fn what_the_wallet_has_sent_itself_is_taken_in_any_form() {
             let transaction = counter.purse.transaction_for(&bill);
             let (form, bytes) = forms(&counter.node, &transaction).swap_remove(number);
             send(&counter.node, &transaction);
-            counter.node.mine(blocks);
+            counter.mine(blocks);
             let reply = post_transaction(&counter, &id, bytes);
             let state = json_of(&reply)["state"].as_str().unwrap_or_default().to_owned();
             assert!(matches!(&state[..], "accepted" | "mined"), "{form}: {}", reply.body);

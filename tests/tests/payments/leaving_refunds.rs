@@ -5,7 +5,7 @@ use std::time::Duration;
 use bsv_invoicing::Timestamp;
 use bsv_tests::purse::{FEE, send};
 use bsv_tests::rival::Rival;
-use bsv_tests::{Node, Reply};
+use bsv_tests::{Node, Reply, source};
 use bsv_tx::{Transaction, TxOut};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ impl Counter {
     fn paid(&self, refund_to: Option<&str>) -> (String, Transaction) {
         let (id, bill) = self.bill();
         let transaction = self.purse.transaction_for(&bill);
-        let body = json!({ "rawTx": transaction.to_hex(), "refundTo": refund_to });
+        let body = json!({ "rawTx": source::hex(&transaction), "refundTo": refund_to });
         let reply = self.post(&id, body.to_string());
         assert_eq!(reply.status, 201, "{}", reply.body);
         (id, transaction)
@@ -51,13 +51,6 @@ impl Counter {
     fn transaction(&self, txid: &Value) -> Transaction {
         let hex = self.node.call("getrawtransaction", json!([txid]));
         Transaction::from_hex(hex.as_str().unwrap()).unwrap()
-    }
-
-    fn mine_all(&self, ids: &[&str]) {
-        self.node.mine(1);
-        wait_until("all is mined", || {
-            ids.iter().all(|id| self.shop.payments(id).iter().all(|it| it["state"] == "mined"))
-        });
     }
 
     fn invoice(&self, id: &str) -> Value {
@@ -181,7 +174,7 @@ fn a_stranger_who_posts_somebody_elses_payment_gets_no_refund() {
     let (id, bill) = counter.bill();
     let paid = counter.purse.transaction_for(&bill);
     send(&counter.node, &paid);
-    let body = json!({ "rawTx": paid.to_hex(), "refundTo": ADDRESS });
+    let body = json!({ "rawTx": source::hex(&paid), "refundTo": ADDRESS });
     assert_eq!(counter.post(&id, body.to_string()).status, 201);
     counter.mine_all(&[&id]);
     assert_eq!(counter.invoice(&id)["refundTo"], json!(null));
@@ -277,6 +270,7 @@ fn the_command_line_refunds_what_a_dry_run_shows() {
 fn refunds_are_refused_by_name() {
     let counter = Counter::new(1);
     let (id, _) = counter.paid(None);
+    counter.mine_all(&[&id]);
     for (body, status, code, words) in [
         (json!({ "amount": 1 }), 400, "invalid-fields", "amount is not known here"),
         (json!({ "satoshis": 1, "full": true }), 400, "invalid-fields", "must not be set"),

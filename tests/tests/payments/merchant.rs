@@ -53,8 +53,16 @@ impl Merchant {
         self.server.wallet().post("/api/v1/pay", json!({ "payToURL": url }).to_string())
     }
 
-    /// Creates an invoice of this amount, and has the faucet pay it. Answers its id.
+    /// Creates an invoice of this amount, and has the faucet pay it. The wallet can spend the coin. Answers the id of
+    /// the invoice.
     pub(crate) fn fill(&self, satoshis: u64) -> String {
+        let id = self.be_paid(satoshis);
+        self.site.prove(self.server.wallet());
+        id
+    }
+
+    /// Creates an invoice of this amount, and has the faucet pay it. Answers its id.
+    pub(crate) fn be_paid(&self, satoshis: u64) -> String {
         let id = self.invoice(satoshis);
         self.site.cli_ok(&["wallet", "faucet", &self.payment_url(&id)]);
         id

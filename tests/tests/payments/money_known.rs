@@ -42,7 +42,7 @@ fn a_payment_that_is_already_mined_is_proved() {
     let (id, bill) = counter.bill();
     let transaction = paying(&counter, &bill, &[PRICE]);
     send(&counter.node, &transaction);
-    let block = counter.node.mine(1)[0].to_string();
+    let block = counter.mine(1)[0].to_string();
     let reply = bill.post(&transaction);
     assert_eq!(reply.status, 201, "{}", reply.body);
     // The wallet may have seen it in the mempool first.
@@ -65,7 +65,7 @@ fn a_payment_that_is_mined_and_whose_outputs_are_spent_counts_too() {
     // The change of the payment is spent again.
     let change = counter.purse.coins_of(&transaction)[0];
     send(&counter.node, &counter.purse.spend(&[change], vec![], FEE));
-    counter.node.mine(6);
+    counter.mine(6);
     assert_eq!(bill.post(&transaction).status, 201);
     wait_until("it is mined", || listed(&counter, &id) == json!([["mined", PRICE]]));
     assert_eq!(counter.shop.balance(), PRICE);
@@ -80,7 +80,7 @@ fn a_payment_of_too_little_is_noted_and_the_rest_is_due() {
         let transaction = paying(&counter, &bill, &[PRICE - 1_000]);
         check_problem(&bill.post(&transaction), 400, "wrong-outputs", "not sent yet");
         send(&counter.node, &transaction);
-        counter.node.mine(blocks);
+        counter.mine(blocks);
         for _ in 0..2 {
             let reply = bill.post(&transaction);
             let detail = check_problem(&reply, 422, "underpaid", state);
@@ -111,7 +111,7 @@ fn a_payment_of_too_much_or_in_parts_is_accepted() {
         let (id, bill) = counter.bill();
         let transaction = paying(&counter, &bill, amounts);
         send(&counter.node, &transaction);
-        counter.node.mine(blocks);
+        counter.mine(blocks);
         let reply = bill.post(&transaction);
         assert_eq!(reply.status, 201, "{amounts:?}: {}", reply.body);
         balance += amounts.iter().sum::<u64>();
@@ -133,7 +133,7 @@ fn a_late_payment_is_noted_and_the_invoice_stays_expired() {
         wait_until("it is late", || counter.shop.state(id) == "expired");
         check_problem(&bill.post(&transaction), 422, "invoice-expired", "not sent yet");
         send(&counter.node, &transaction);
-        counter.node.mine(blocks);
+        counter.mine(blocks);
         for _ in 0..2 {
             check_problem(&bill.post(&transaction), 422, "payment-late", "sent by the payer");
             assert_eq!(counter.shop.state(id), "expired");

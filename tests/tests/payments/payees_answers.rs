@@ -9,7 +9,7 @@ use std::thread;
 use bsv_tests::Node;
 use bsv_tests::clock::Clock;
 use bsv_tests::payee::{Answer, Payee, Request, brc_terms, go_dpp_terms, output};
-use bsv_tests::purse::knows;
+use bsv_tests::purse::{knows, send};
 use serde_json::json;
 
 use super::merchant::{Merchant, wait_until};
@@ -79,10 +79,10 @@ fn a_payment_without_an_answer_is_sent_again_in_the_background() {
 
 #[test]
 fn a_payment_that_the_payee_has_broadcast_is_settled_without_an_answer() {
-    let buyer = buyer(&[50_000]);
+    let (buyer, node) = (buyer(&[50_000]), node());
     let (open, wait) = gate();
     let payee = payee(move |request| {
-        broadcast_once(request);
+        broadcast_once(node, request);
         wait();
         Answer::accept(request)
     });
@@ -94,9 +94,9 @@ fn a_payment_that_the_payee_has_broadcast_is_settled_without_an_answer() {
     check_paid_once(&buyer, &payee);
 }
 
-fn broadcast_once(request: &Request) {
-    if !knows(node(), &request.transaction()) {
-        broadcast(&request.transaction());
+fn broadcast_once(node: &Node, request: &Request) {
+    if !knows(node, &request.transaction()) {
+        send(node, &request.transaction());
     }
 }
 
@@ -214,9 +214,9 @@ fn only_one_of_the_refused_attempts_and_the_payment_after_them_can_be_mined() {
 #[test]
 fn a_payee_that_refuses_what_it_has_broadcast_is_not_believed() {
     for (status, body) in [(400, "{}"), (422, "{}"), (200, r#"{"error":1,"memo":"no"}"#)] {
-        let buyer = buyer(&[50_000]);
+        let (buyer, node) = (buyer(&[50_000]), node());
         let payee = payee(move |request| {
-            broadcast(&request.transaction());
+            send(node, &request.transaction());
             Answer::text(status, body)
         });
         let result = buyer.pay_ok(&payee.url());

@@ -1,16 +1,41 @@
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use bsv_tests::purse::send;
-use bsv_tests::{Node, Reply, Site};
+use bsv_tests::{Node, Reply, Site, source};
 use bsv_tx::{Transaction, TxOut};
 use serde_json::{Value, json};
 
 use super::merchant::{Merchant, json_of};
 
-/// A node that many tests share. None of them mines, stops the node, or needs it for itself.
+/// A node that many tests share. None of them mines, stops the node, or needs it for itself. With services, wallets
+/// spend what blocks hold: then no other test uses the node at the same time.
 pub(crate) fn node() -> &'static Node {
     static NODE: LazyLock<Node> = LazyLock::new(rich_node);
-    &NODE
+    if source::is_services() { leased() } else { &NODE }
+}
+
+/// The node of this thread, which the test of another thread has left to it, if there is one.
+fn leased() -> &'static Node {
+    static FREE: Mutex<Vec<&'static Node>> = Mutex::new(Vec::new());
+    fn free() -> MutexGuard<'static, Vec<&'static Node>> {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    struct Lease(&'static Node);
+
+    impl Drop for Lease {
+        fn drop(&mut self) {
+            free().push(self.0);
+        }
+    }
+
+    fn take() -> Lease {
+        let left = free().pop();
+        Lease(left.unwrap_or_else(|| Box::leak(Box::new(rich_node()))))
+    }
+
+    thread_local!(static LEASE: Lease = take());
+    LEASE.with(|lease| lease.0)
 }
 
 /// A node whose wallet has 50 coins.
@@ -30,7 +55,10 @@ pub(crate) fn buyer_with(node: &Node, settings: Value, coins: &[u64]) -> Merchan
     let site = site_with(node, settings);
     let buyer = Merchant { server: site.server(), site };
     for coin in coins {
-        buyer.fill(*coin);
+        buyer.be_paid(*coin);
+    }
+    if !coins.is_empty() {
+        buyer.site.prove(buyer.server.wallet());
     }
     buyer
 }

@@ -1,7 +1,7 @@
 use std::thread;
 
 use bsv_tests::purse::{FEE, knows, send};
-use bsv_tests::{Bill, Reply};
+use bsv_tests::{Bill, Reply, source};
 use bsv_tx::Transaction;
 use serde_json::json;
 
@@ -61,12 +61,12 @@ fn a_repeated_payment_gets_the_same_answer() {
             let other = counter.purse.transaction_for(&bill);
             check_problem(&bill.post(&other), 409, "invoice-paid", "another transaction");
             for member in ["rawTx", "transaction"] {
-                let body = json!({ member: other.to_hex() }).to_string();
+                let body = json!({ member: source::hex(&other) }).to_string();
                 let path = format!("/api/v1/payment/{id}");
                 let reply = counter.shop.server.payments().post(&path, body);
                 assert_eq!(reply.status, 409, "{member}: {}", reply.body);
             }
-            counter.node.mine(1);
+            counter.mine(1);
             assert_eq!(bill.post(&transaction).body, replies[0].body, "mined");
         }
     }
@@ -76,6 +76,7 @@ fn a_repeated_payment_gets_the_same_answer() {
 fn one_transaction_pays_two_invoices() {
     let counter = Counter::new(2);
     let Counter { shop, purse, .. } = &counter;
+    let mut ids = Vec::new();
     for at_once in [false, true] {
         let before = shop.balance();
         let [(id, bill), (other_id, other)] = [counter.bill(), counter.bill()];
@@ -93,7 +94,9 @@ fn one_transaction_pays_two_invoices() {
         assert_eq!(shop.balance(), before + 2 * PRICE);
         assert_eq!(bill.post(&transaction).body, replies[0].body);
         assert_eq!(other.post(&transaction).body, replies[1].body);
+        ids.extend([id, other_id]);
     }
+    counter.mine_all(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     // The wallet can spend each of the two coins separately.
     let other_shop = Merchant::on(&counter.node);
     for satoshis in [PRICE * 2 - 100, PRICE * 2 - 100] {
@@ -126,7 +129,7 @@ fn a_payment_that_its_payer_has_already_broadcast_is_acknowledged() {
         let (id, bill) = counter.bill();
         let transaction = counter.purse.transaction_for(&bill);
         send(&counter.node, &transaction);
-        counter.node.mine(blocks);
+        counter.mine(blocks);
         assert_eq!(bill.post(&transaction).status, 201);
         assert_eq!(counter.shop.state(&id), "paid");
     }
@@ -145,7 +148,7 @@ fn the_fee_that_payers_compute_is_enough() {
     let transaction = counter.purse.spend(&[coin], bill.outputs(), least);
     assert_eq!(bill.post(&transaction).status, 201);
     counter.check_paid(&id, &transaction);
-    let block = counter.node.mine(1)[0];
+    let block = counter.mine(1)[0];
     let place =
         counter.node.call("getrawtransaction", json!([transaction.txid().to_string(), true]));
     assert_eq!(place["blockhash"], block.to_string());

@@ -205,7 +205,7 @@ fn refused_payments_that_are_not_final_never_reach_the_network_later() {
         // A transaction in this list would be kept until its time, and then mined.
         assert_eq!(node.call("getrawnonfinalmempool", json!([])), json!([]), "{what}");
     }
-    node.mine(5);
+    refusals.counter.mine(5);
     assert_eq!(refusals.counter.mempool(), json!([]));
     assert!(!knows(node, &not_yet(height + 3, 0)));
     // Meanwhile, the transaction is final.
