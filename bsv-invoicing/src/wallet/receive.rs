@@ -303,7 +303,7 @@ impl Wallet {
             false => None,
         };
         if let Some(posted) = &posted
-            && self.note_proof(source, number, posted).await?
+            && self.note_proof(number, posted).await?
         {
             return Ok(self.store.get(GetStanding(invoice, txid)).await?);
         }

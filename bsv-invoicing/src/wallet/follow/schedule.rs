@@ -457,8 +457,9 @@ mod tests {
         // Once the network has it, it is like the others.
         world.followed[1].record.state = TransactionState::Seen;
         world.round(true, &[]).await;
+        world.rounds(1).await;
         let asked = world.asked[1].len();
-        world.rounds(59).await;
+        world.rounds(58).await;
         assert_eq!(world.asked[1].len(), asked);
     }
 

@@ -40,15 +40,14 @@ impl Wallet {
         in_flight: Option<Txid>,
     ) -> Result<Offer, Error> {
         let transaction = posted.transaction();
-        let source = &self.sources()?.receiving;
         let receipts = self.receipts(&standing.invoice, transaction)?;
         let checked = match self.check(standing, posted, &receipts, in_flight).await {
             Ok(checked) => checked,
             Err(error @ (Error::NetworkAway(_) | Error::Store(_))) => return Err(error),
             Err(refusal) if receipts.is_empty() => return Err(refusal),
-            Err(_) if self.payers_proof(source, posted).await?.is_some() => None,
+            Err(_) if self.payers_proof(posted).await?.is_some() => None,
             Err(refusal) => {
-                match source.place(&transaction.txid()).await {
+                match self.sources()?.receiving.place(&transaction.txid()).await {
                     Ok(Place::Unmined | Place::Mined(_)) => None,
                     Ok(Place::Nowhere | Place::Disputed) => {
                         return Err(refusal);
@@ -59,6 +58,7 @@ impl Wallet {
                 }
             }
         };
+        let source = &self.sources()?.receiving;
         let is_known = checked.is_none();
         let Checked { ancestors, are_coins_known } = checked.unwrap_or_else(|| Checked {
             ancestors: match posted {

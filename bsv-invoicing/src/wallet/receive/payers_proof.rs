@@ -17,9 +17,9 @@ impl Wallet {
     /// mined.
     pub(super) async fn payers_proof(
         &self,
-        source: &NetworkSource,
         posted: &FormedTransaction,
     ) -> Result<Option<CheckedProof>, Error> {
+        let source = &self.sources()?.receiving;
         match posted {
             FormedTransaction::Beef(beef) if source.takes_extended() => {
                 self.proof_in(source, beef, &beef.subject_txid()).await
@@ -57,7 +57,7 @@ impl Wallet {
         }
         let payment = self.store.get(GetPaymentBy(invoice, record.txid)).await?;
         let Some((number, _)) = payment else { return Ok(None) };
-        match self.note_proof(&self.sources()?.receiving, number, posted).await? {
+        match self.note_proof(number, posted).await? {
             true => Ok(Some(self.store.get(GetStanding(invoice, record.txid)).await?)),
             false => Ok(None),
         }
@@ -66,11 +66,10 @@ impl Wallet {
     /// Records that a payment is in a block, if its payer proves that. Returns whether he does.
     pub(super) async fn note_proof(
         &self,
-        source: &NetworkSource,
         number: u64,
         posted: &FormedTransaction,
     ) -> Result<bool, Error> {
-        while let Some(checked) = self.payers_proof(source, posted).await? {
+        while let Some(checked) = self.payers_proof(posted).await? {
             match self.note_mined(number, checked).await {
                 Err(WalletStoreError::Refused(Refusal::Reorganised)) => {}
                 noted => return Ok(noted.map(|()| true)?),
