@@ -1,6 +1,5 @@
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bsv_tx::{Bump, ExtendedTransaction, Txid};
@@ -31,6 +30,8 @@ pub struct BroadcasterSet {
     budget: Arc<Budget>,
     seen_by: usize,
     max_fee_rate: Option<u64>,
+    /// How many questions were asked.
+    questions: AtomicU64,
     /// Transactions that may have changed. `None` stands for all.
     hints: broadcast::Sender<Option<Txid>>,
 }
@@ -102,7 +103,8 @@ impl BroadcasterSet {
         let member = |broadcaster| Member::new(broadcaster, Arc::clone(&budget));
         let members = broadcasters.into_iter().map(member).collect();
         let hints = broadcast::Sender::new(HINTS);
-        Ok(Self { members, budget, seen_by, max_fee_rate: None, hints })
+        let (max_fee_rate, questions) = (None, AtomicU64::default());
+        Ok(Self { members, budget, seen_by, max_fee_rate, questions, hints })
     }
 
     /// The same set, which gives no transactions to a broadcaster that asks for a higher fee than
@@ -180,7 +182,7 @@ impl BroadcasterSet {
             (index, said)
         });
         let mut asked: FuturesUnordered<_> = asked.collect();
-        let is_patient = RandomState::new().build_hasher().finish().is_multiple_of(PATIENT);
+        let is_patient = self.questions.fetch_add(1, Ordering::Relaxed).is_multiple_of(PATIENT);
         let mut end = Instant::now() + time;
         while let Ok(Some((index, said))) = timeout_at(end, asked.next()).await {
             talks[index] = Talk::of(said);

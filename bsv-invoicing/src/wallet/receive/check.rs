@@ -67,6 +67,11 @@ impl Wallet {
             },
             are_coins_known: false,
         });
+        // Anybody can send what the network has, and have refunds sent elsewhere. A node would have said so.
+        let is_first = is_known
+            || refund_to.is_none()
+            || !source.takes_extended()
+            || matches!(source.place(&transaction.txid()).await, Ok(Place::Nowhere));
         Ok(Offer {
             invoice: standing.invoice.number,
             transaction: transaction.into(),
@@ -75,7 +80,7 @@ impl Wallet {
             are_coins_known,
             ancestors,
             receipts,
-            refund_to: refund_to.map(str::to_owned),
+            refund_to: refund_to.filter(|_| is_first).map(str::to_owned),
             claim: self.next_claim(),
             now: self.now(),
             doubted_since: self.doubted_since(),
