@@ -32,12 +32,12 @@
 //! | [`ReserveConsolidation`], [`Record`] | – | offered | the same for a transaction that consolidates coins |
 //! | [`Accept`] (the payee agrees) | offered | unseen | |
 //! | [`See`] (a node shows it) | any but mined | seen; waiting if its fee is too low and was never sufficient | other transactions that hold its coins become displaced or cancelled; it has no rival |
-//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined | the same; waiting, or contested if it was, if it has a rival; waiting if it does not count yet and its receipts would lift the [`Exposure`] above its limit | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one. Nothing changes for a coinbase transaction |
-//! | [`See`] (services know it, [`Evidence::Hearsay`]) | any but waiting, seen, contested, mined | waiting | |
-//! | [`NoteRival`] (services know another transaction that spends the same coin), or a second one gets into the books | seen | contested | other states stay; it counts only in a block, until a node shows it |
+//! | [`See`] (services know it, [`Evidence::Word`]) | any but mined, displaced, cancelled | the same; waiting, or contested if it was, if it has a rival; waiting if it does not count yet and its receipts would lift the [`Exposure`] above its limit | another transaction that holds one of its coins keeps it and its own state, and is a rival. Once that one is lost, the coin is held by this one. Nothing changes for a coinbase transaction |
+//! | [`See`] (services know it, [`Evidence::Hearsay`]) | any but waiting, seen, contested, mined, displaced, cancelled | waiting | |
+//! | [`NoteRival`] (services know another transaction that spends the same coin), or a second one gets into the books | seen | contested | other states stay; it counts only in a block, until a node shows it; its invoices take another payment if it is still offered |
 //! | [`TellByServices`] (instead of a node) | waiting, seen, contested | the same; contested if it has a rival | |
-//! | [`Mine`] | any | mined | other transactions that hold its coins become displaced or cancelled, and its rivals displaced; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
-//! | [`ForgetBlock`] | mined | contested; invalid if it is the coinbase transaction of a block that another one has replaced | transactions that spend receipts of an invalid one become displaced first |
+//! | [`Mine`] | any | mined | a payment that only services tell of, and that did not count before, counts once the block is deep enough; other transactions that hold its coins become displaced or cancelled, and its rivals displaced; refused if a reorganisation was followed since the proof was checked ([`FollowReorganisation`]) |
+//! | [`ForgetBlock`] | mined | contested; waiting if services tell of it and it did not count yet; invalid if it is the coinbase transaction of a block that another one has replaced | transactions that spend receipts of an invalid one become displaced first |
 //! | [`Contest`] | seen | contested | |
 //! | [`TellContested`] | contested | contested | writes the event, once |
 //! | [`Displace`] | any that is not lost | displaced | transactions that spend its receipts become displaced first |

@@ -140,6 +140,8 @@ pub(crate) fn wait_for_header(settings: &Value, wallet: &Client) {
     wait_until("the header of a block", || {
         Metrics::of(wallet).get("bsv_headers_height") == Some(height)
     });
+    // The wallet follows the headers every second, and nothing tells when.
+    sleep(Duration::from_secs(2));
 }
 
 /// Gives the services in front of a node a transaction that it has, as whoever sends it does.

@@ -137,15 +137,20 @@ impl Wallet {
             None => {}
         }
         let rules = self.settings.payment_rules;
-        if rules.in_any_place().due(invoice.satoshis, *received) <= uncounted {
-            // The payer has paid everything. The payment counts once it is mined, or deep enough.
+        let is_missing = |sent| rules.in_any_place().due(invoice.satoshis, *received) > sent;
+        // A payer who has paid everything is done. The payment counts once it is mined, or deep enough.
+        if !is_missing(0) {
             return Ok(());
         }
         let is_held = rules.late == LatePayments::Hold
             && payment.is_some_and(|it| it.at >= invoice.expires_at);
         match is_held {
             true => Err(Error::Late),
-            false => Err(Error::Underpaid { due: rules.due(invoice.satoshis, *received) }),
+            false if !is_missing(uncounted) => Ok(()),
+            false => {
+                let due = rules.due(invoice.satoshis, *received).saturating_sub(uncounted);
+                Err(Error::Underpaid { due })
+            }
         }
     }
 
