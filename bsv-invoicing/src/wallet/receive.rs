@@ -42,7 +42,7 @@ use crate::model::payment::{IncomingPayment, IncomingState, PaymentPage, Payment
 use crate::model::process::Task;
 use crate::model::settlement::LatePayments;
 use crate::model::time::Timestamp;
-use crate::model::transaction::TransactionState;
+use crate::model::transaction::{TransactionRecord, TransactionState};
 use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::invoices::of_invoice;
@@ -98,7 +98,11 @@ impl Wallet {
             }
             let taken = match (standing.payment, broadcast) {
                 (Some(payment), _) if payment.record.state.spends() => {
-                    let newer = self.note_payers_proof(number, &payment.record, &posted).await?;
+                    let proven = self.note_payers_proof(number, &payment.record, &posted).await?;
+                    let newer = match proven {
+                        Some(standing) => Some(standing),
+                        None => self.look_at_waiting(number, &payment.record).await?,
+                    };
                     self.check_paid(newer.as_ref().unwrap_or(&standing)).map_err(Arc::new)
                 }
                 (_, Some(same)) if same.txid == txid => outcome_of(same.outcome).await,
@@ -115,6 +119,25 @@ impl Wallet {
                         && turns.next(&self.broadcasts, number, is_offered).await => {}
                 taken => return taken.map(|()| self.acknowledgement(id, txid)),
             }
+        }
+    }
+
+    /// Asks services once more about a payment that waits: it may have come as an ancestor of another
+    /// one, or there may be room for it by now. Returns where it and its invoice stand then.
+    async fn look_at_waiting(
+        &self,
+        invoice: u64,
+        record: &TransactionRecord,
+    ) -> Result<Option<PaymentStanding>, Error> {
+        let may_count = record.word.is_some() && !record.has_rival();
+        if record.state != TransactionState::Waiting || !may_count {
+            return Ok(None);
+        }
+        let payment = self.store.get(GetPaymentBy(invoice, record.txid)).await?;
+        let Some((number, _)) = payment else { return Ok(None) };
+        match self.look(&self.sources()?.receiving, number, &record.txid).await {
+            Err(error @ Error::Store(_)) => Err(error),
+            _ => Ok(Some(self.store.get(GetStanding(invoice, record.txid)).await?)),
         }
     }
 
