@@ -25,6 +25,12 @@ impl Command for ConfirmTip {
 }
 
 impl Books<'_> {
+    /// Whether services, and no node, show the chain.
+    pub(crate) fn has_services(&self) -> Result<bool, WalletStoreError> {
+        let reorganised = self.rows.get::<Reorganisations>(&())?.unwrap_or_default();
+        Ok(reorganised.is_confirmed.is_some())
+    }
+
     /// Whether a block at this height is deep enough for payments that need one.
     pub(crate) fn is_deep(&self, height: u32) -> Result<bool, WalletStoreError> {
         let Reorganised { is_under_way, is_confirmed, .. } =

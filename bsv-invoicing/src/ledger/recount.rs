@@ -148,7 +148,9 @@ impl Books<'_> {
         let shallowness = match (self.rules.needs_block(invoice.satoshis), old) {
             (true, _) => Shallowness::Counted,
             // A block is cheap, so it must not make count what was kept from counting by a word.
-            (false, None) if record.word.is_some() => Shallowness::Uncounted,
+            (false, None) if record.word.is_some() || self.has_services()? => {
+                Shallowness::Uncounted
+            }
             (false, _) => return Ok(None),
         };
         Ok((!self.is_deep(block.height)?).then_some((block.height, shallowness)))

@@ -35,8 +35,6 @@ use crate::wallet::sources::{FOLLOWING_TURNS, away};
 const PAGE: usize = 100;
 /// How long a payment of which services say nothing keeps its invoice from being paid otherwise.
 const HOLDING_PERIOD: Duration = Duration::from_secs(10 * 60);
-/// After which time a payment counts as refused of which services have never said anything.
-const SILENCE_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The node that a round asks, and its tip at the beginning of the round.
 #[derive(Clone, Copy)]
@@ -279,20 +277,19 @@ impl Wallet {
     }
 
     /// Frees the invoices of a payment that services neither take nor refuse, after a while. A node
-    /// decides at once. Later the payment counts as refused: at once if it costs its sender nothing,
-    /// because nobody knows the coins that it spends. Returns whether it does.
+    /// decides at once. If nobody knows the coins that it spends, so that it cost its sender nothing, it
+    /// counts as refused. Returns whether it does.
     async fn give_up_silent(
         &self,
         source: &NetworkSource,
         Followed { number, record, .. }: &Followed,
     ) -> Result<bool, Error> {
-        let is_over = |period| record.at.after(period) <= self.now();
         let is_strangers = record.purpose.is_from_outside();
-        if !is_strangers || source.excludes_rivals() || !is_over(HOLDING_PERIOD) {
+        let is_held_for_long = record.at.after(HOLDING_PERIOD) <= self.now();
+        if !is_strangers || source.excludes_rivals() || !is_held_for_long {
             return Ok(false);
         }
-        let is_refused = !record.are_coins_known() || is_over(SILENCE_PERIOD);
-        if is_refused && !self.is_busy(*number).await? {
+        if !record.are_coins_known() && !self.is_busy(*number).await? {
             self.store.execute(Refuse { transaction: *number, now: self.now() }).await?;
             return Ok(true);
         }
@@ -372,10 +369,7 @@ impl Wallet {
             }
             Ok(Offered::Unknown) => {
                 following.forget_tips(number);
-                return match following.is_unknown_for_long(number, round.tip.height) {
-                    true => self.contest(number, following).await,
-                    false => Ok(()),
-                };
+                return Ok(());
             }
             // A node that takes no transaction, for example in safe mode, says nothing about this one.
             Err(SourceError::Node(NodeError::SafeMode(_) | NodeError::Rejected { .. })) => None,

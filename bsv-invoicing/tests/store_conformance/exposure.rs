@@ -2,13 +2,16 @@
 
 use bsv_invoicing::invoices::{NextStep, PaymentRules};
 use bsv_invoicing::ledger::queries::{GetReceivedSum, GetSums};
-use bsv_invoicing::ledger::{Exposure, ForgetBlock, GetExposure, NoteRival, SetRules, Sighting};
+use bsv_invoicing::ledger::{
+    ConfirmTip, Exposure, ForgetBlock, GetExposure, NoteRival, SetRules, Sighting,
+};
 use bsv_invoicing::store::WalletStore;
 use bsv_invoicing::transactions::TransactionState::{Mined, Seen, Waiting};
 use bsv_invoicing::transactions::WaitReason;
 use serde_json::json;
 
 use super::making::*;
+use super::noticed::{block, notice, paying_invoices, shown};
 use super::rivals::{GONE, HEARSAY, WORD, audited, mined, offered, state, told};
 use super::*;
 
@@ -141,6 +144,22 @@ pub(super) async fn uncounted(store: &impl WalletStore) {
     follow(store, 9).await;
     assert_eq!((received(1).await, is_paid(1).await), (SATOSHIS, true));
     assert_eq!((received(3).await, is_paid(3).await), (0, false));
+}
+
+/// The same for what nobody has told of before a payer proves that a block holds it.
+pub(super) async fn found_in_a_block(store: &impl WalletStore) {
+    shown(store, 1).await;
+    limited(store, 0).await;
+    store.execute(ConfirmTip(Some(true))).await.unwrap();
+    follow(store, 7).await;
+    notice(store, &paying_invoices(&[(1, SATOSHIS)], 1), block(7), 3).await;
+    let is_paid = async || {
+        audited(store).await;
+        store.invoice(1).await.unwrap().unwrap().payment_received_at.is_some()
+    };
+    assert_eq!((store.incoming(1).await.unwrap().len(), is_paid().await), (1, false));
+    follow(store, 8).await;
+    assert!(is_paid().await);
 }
 
 /// Invoices that need a block are not in the sum, and keys of no invoice are.

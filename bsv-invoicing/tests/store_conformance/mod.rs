@@ -246,6 +246,7 @@ pub(crate) async fn run<P: Place>() {
     check::<P>("an unknown outcome frees its invoice", rivals::of_unknown_outcome).await;
     check::<P>("a word counts up to a limit", exposure::limit).await;
     check::<P>("what did not count by a word needs a deep block", exposure::uncounted).await;
+    check::<P>("what a payer proves needs a deep block, too", exposure::found_in_a_block).await;
     check::<P>("only what a word alone makes count is exposed", exposure::parts).await;
     check::<P>("the reason why a payment waits is known", exposure::reasons).await;
     check::<P>("services tell instead of a node", rivals::of_another_source).await;

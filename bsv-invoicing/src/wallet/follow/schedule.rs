@@ -39,8 +39,6 @@ pub(crate) struct Following {
     /// The height of the tip at which the network first refused the transaction itself, or did not
     /// know a coin that it spends.
     refused_since: HashMap<u64, u32>,
-    /// The height of the tip at which services first said nothing of a transaction that is sent again.
-    unknown_since: HashMap<u64, u32>,
     /// How many transactions may be asked about in a round, and how many are left in this one. `None` if
     /// there is no limit.
     questions: Option<(usize, usize)>,
@@ -136,7 +134,6 @@ impl Following {
         self.retries.retain(|number, _| open.contains(number));
         self.contested.retain(|number, _| open.contains(number));
         self.refused_since.retain(|number, _| open.contains(number));
-        self.unknown_since.retain(|number, _| open.contains(number));
         self.told.retain(|number| open.contains(number));
     }
 
@@ -265,7 +262,6 @@ impl Following {
     pub(super) fn forget(&mut self, number: u64) {
         self.contested.remove(&number);
         self.refused_since.remove(&number);
-        self.unknown_since.remove(&number);
     }
 
     pub(super) fn forget_tips(&mut self, number: u64) {
@@ -283,12 +279,6 @@ impl Following {
     pub(super) fn count_tips(&mut self, number: u64, height: u32) -> u32 {
         let since = *self.refused_since.entry(number).or_insert(height);
         height.saturating_sub(since)
-    }
-
-    /// Whether services have said nothing of a transaction for as long as makes another one invalid.
-    pub(super) fn is_unknown_for_long(&mut self, number: u64, height: u32) -> bool {
-        let since = *self.unknown_since.entry(number).or_insert(height);
-        height.saturating_sub(since) >= PATIENCE
     }
 
     /// Starts an exchange with a payee in the background. Does nothing if too many are running: the

@@ -1,5 +1,6 @@
 //! Ancestors that came with a payment. Some pay the wallet, too, and nobody else may tell of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bsv_network::{Evidence, NetworkSource};
@@ -16,7 +17,7 @@ use crate::wallet::watch::is_news;
 
 /// How many of them the books are asked about at once.
 const AT_ONCE: usize = 4;
-/// How many proven ones are recorded. Strangers choose how long their paths are.
+/// How many proven ones are looked at. Strangers choose how many there are, and how long their paths are.
 const MOST_PROVEN: usize = 20;
 /// The longest BEEF that is stored with each of them, in bytes. The payment keeps its own.
 const MAX_KEPT_LEN: usize = 64 << 10;
@@ -30,7 +31,11 @@ impl Wallet {
         beef: &Beef,
         came_at: Timestamp,
     ) -> Result<(), Error> {
-        let proven = beef.transactions().filter(|(txid, _)| beef.is_mined(txid));
+        let spending = beef.unmined_ancestors().map(|(_, transaction)| transaction);
+        let inputs = spending.chain([beef.subject()]).flat_map(|it| &it.inputs);
+        let spent: HashSet<_> = inputs.map(|input| input.previous_output.txid).collect();
+        let is_parent = |txid: &Txid| beef.is_mined(txid) && spent.contains(txid);
+        let proven = beef.transactions().filter(|(txid, _)| is_parent(txid)).take(MOST_PROVEN);
         let proven = self.newly_found(proven).await?;
         let unproven = self.newly_found(beef.unmined_ancestors()).await?;
         if proven.is_empty() && unproven.is_empty() {
@@ -83,7 +88,7 @@ impl Wallet {
         came_at: Timestamp,
     ) -> Result<Vec<Noticed>, Error> {
         let mut found = Vec::new();
-        for transaction in proven.iter().take(MOST_PROVEN) {
+        for transaction in proven {
             let Some(checked) = self.proof_in(source, beef, &transaction.txid).await? else {
                 continue;
             };
