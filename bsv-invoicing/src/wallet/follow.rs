@@ -15,7 +15,6 @@ use futures_util::{StreamExt, stream};
 
 use self::reorganisation::Fork;
 pub(crate) use self::schedule::Following;
-use self::schedule::PATIENCE;
 use crate::error::Error;
 use crate::ledger::queries::{GetAncestors, GetFollowed, GetFollowedOf, GetHolder, GetTransaction};
 use crate::ledger::rows::{Damaged, FollowedBlock};
@@ -31,6 +30,9 @@ use crate::store::{WalletStore, WalletStoreError};
 use crate::wallet::Wallet;
 use crate::wallet::sources::{FOLLOWING_TURNS, away};
 
+/// A transaction is lost once the network has refused the transaction itself, or has not known the
+/// coins that it spends, at this many tips in a row.
+const PATIENCE: u32 = 6;
 /// How many transactions are read at once.
 const PAGE: usize = 100;
 /// How long a payment of which services say nothing keeps its invoice from being paid otherwise.

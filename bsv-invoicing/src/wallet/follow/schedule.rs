@@ -68,9 +68,6 @@ struct Retry {
     is_seen: bool,
 }
 
-/// A transaction is lost once the network has refused the transaction itself, or has not known the
-/// coins that it spends, at this many tips in a row.
-pub(super) const PATIENCE: u32 = 6;
 /// How many waiting payments of an invoice, or of a user, are looked at between blocks. A block lets
 /// all of them be looked at.
 const MOST_WAITING: usize = 20;
